@@ -11,9 +11,9 @@ use crate::{
 /// The best candidate by an objective among those that meet the limits.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Choice {
-    /// The index of the candidate.
+    /// The index of the chosen candidate.
     pub candidate: usize,
-    /// The value of the objective for the candidate.
+    /// The value of the objective for the chosen candidate.
     pub value: Estimate,
     /// The index of the second best allowed candidate, and by how much the choice is better than it; absent if no
     /// other candidate is allowed.
@@ -23,9 +23,9 @@ pub struct Choice {
     /// The limits that the reference itself breaks; if it breaks any, the reference cannot be used instead of the
     /// choice.
     pub reference_breaks: Vec<BrokenLimit>,
-    /// The allowed candidates that do not differ significantly from the choice, by index.
+    /// The indices of the allowed candidates that do not differ significantly from the choice.
     pub tied_with: Vec<usize>,
-    /// The allowed candidates of which too few runs exist to test whether they differ from the choice, by index.
+    /// The indices of the allowed candidates that have too few runs to test whether they differ from the choice.
     pub undecided: Vec<usize>,
     /// The candidates that could not be chosen, each with the reason.
     pub excluded: Vec<Excluded>,
@@ -52,9 +52,9 @@ impl Choice {
 /// A candidate that could not be chosen.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Excluded {
-    /// The index of the candidate.
+    /// The index of the excluded candidate.
     pub candidate: usize,
-    /// Why it could not be chosen.
+    /// Why the candidate could not be chosen.
     pub why: Exclusion,
 }
 
@@ -147,7 +147,7 @@ impl Comparison {
         })
     }
 
-    /// Checks for reasons that make every choice impossible.
+    /// Returns an error if no candidate at all can be chosen, for example because none has runs.
     fn check(&self, objective: Objective, limits: &[Limit]) -> Result<(), NoChoice> {
         if self.is_empty() {
             return Err(NoChoice::Nothing);
@@ -177,8 +177,7 @@ impl Comparison {
         self.check_work(objective)
     }
 
-    /// Checks that the work of the runs is known or that their times differ; without either, only power can be
-    /// compared.
+    /// Checks that the work of the runs is known or that their times differ; otherwise only power can be compared.
     pub(crate) fn check_work(&self, objective: Objective) -> Result<(), NoChoice> {
         match self.is_work_unknown() && objective != Objective::Power {
             true => Err(NoChoice::EqualTimes),
@@ -207,7 +206,7 @@ impl Comparison {
         }
     }
 
-    /// The limits that a candidate breaks.
+    /// Returns the limits that a candidate breaks.
     fn broken(&self, entry: &Entry, limits: &[Limit]) -> Vec<BrokenLimit> {
         let check = |limit: &Limit| {
             // A percentage limit compares the means for the same work; an absolute limit applies to the values as
@@ -222,7 +221,7 @@ impl Comparison {
         limits.iter().filter_map(check).collect()
     }
 
-    /// The position of the best candidate in a list.
+    /// The position in `allowed` of the best candidate.
     fn pick(&self, allowed: &[(usize, Judged)], objective: Objective) -> Option<usize> {
         let (positions, judged): (Vec<usize>, Vec<(f64, &Outcome)>) = allowed
             .iter()
@@ -254,8 +253,8 @@ pub fn best<'a>(
     pick(&judged, objective).map(|index| indices[index])
 }
 
-/// The index of the best outcome. Values that differ only by floating-point rounding count as equal; otherwise the
-/// unit of a value could decide between equal outcomes.
+/// The position in `judged`, pairs of objective value and outcome, of the best outcome. Values that differ only by
+/// floating-point rounding count as equal; otherwise the unit of a value could decide between equal outcomes.
 fn pick(judged: &[(f64, &Outcome)], objective: Objective) -> Option<usize> {
     let direction = objective.direction();
     let mut left: Vec<usize> = (0..judged.len()).collect();
@@ -268,6 +267,7 @@ fn pick(judged: &[(f64, &Outcome)], objective: Objective) -> Option<usize> {
     left.first().copied()
 }
 
+/// Removes all indices from `left` whose cost is not the least.
 fn retain_least(
     left: &mut Vec<usize>,
     cost: impl Fn(usize) -> f64,

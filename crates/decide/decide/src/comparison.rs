@@ -5,10 +5,10 @@ use sweetspot_stats::{Summary, any_differs};
 use crate::margin::{Judged, shifted};
 use crate::{Aim, Basis, Estimate, Margin, NoValue, Objective, Outcome, Tariff, pareto};
 
-/// A configuration and its runs.
+/// A configuration that can be chosen, and the outcomes of its runs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Candidate {
-    /// The successful runs.
+    /// The successful runs of the configuration.
     pub runs: Vec<Outcome>,
     /// Why a run failed, if one did. The candidate's other runs are then ignored: they would be a biased selection.
     pub failed: Option<String>,
@@ -23,6 +23,7 @@ impl Candidate {
         }
     }
 
+    /// The mean of the candidate's runs; `None` without runs or if a run failed.
     fn mean(&self) -> Option<Outcome> {
         match self.failed {
             Some(_) => None,
@@ -42,15 +43,17 @@ pub struct Comparison {
     pub(crate) entries: Vec<Entry>,
     pub(crate) reference: Option<Entry>,
     tariff: Tariff,
+    /// Whether time and energy are scaled to the same number of items.
     per_item: bool,
+    /// Whether all runs took equally long and their work is unknown.
     work_is_unknown: bool,
 }
 
-/// A candidate and its means.
+/// A candidate of a comparison, with the means of its runs.
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
     pub(crate) candidate: Candidate,
-    /// The runs, with time and energy scaled to the same number of items if the comparison needs that.
+    /// The candidate's runs, with time and energy scaled to the same number of items if the comparison needs that.
     runs: Vec<Outcome>,
     /// The mean of the scaled runs; `None` if a run failed.
     pub(crate) mean: Option<Outcome>,
@@ -108,7 +111,7 @@ impl Comparison {
         }
     }
 
-    /// The number of candidates.
+    /// The number of compared candidates.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
@@ -161,13 +164,14 @@ impl Comparison {
         Ok(own.margin(&self.judge_reference(objective)?, objective))
     }
 
+    /// Returns the reference's value of an objective, or why there is none.
     pub(crate) fn judge_reference(&self, objective: Objective) -> Result<Judged, NoValue> {
         let reference = self.reference.as_ref().ok_or(NoValue::NoReference)?;
         self.judge(reference, objective)
             .map_err(|reason| NoValue::Reference(Box::new(reason)))
     }
 
-    /// The Pareto front of the candidates; those that lack a value are left out.
+    /// The indices of the candidates on the Pareto front. Candidates that lack a value are left out.
     pub fn pareto(&self, aims: &[Aim]) -> Vec<usize> {
         let (indices, outcomes): (Vec<usize>, Vec<&Outcome>) = (0..self.len())
             .filter_map(|index| Some((index, self.mean(index)?)))
@@ -176,6 +180,7 @@ impl Comparison {
         front.into_iter().map(|index| indices[index]).collect()
     }
 
+    /// Returns a candidate's value of an objective, from the mean and for each run, or why there is none.
     pub(crate) fn judge(&self, entry: &Entry, objective: Objective) -> Result<Judged, NoValue> {
         let mean = entry.mean.as_ref().ok_or(NoValue::NotRun)?;
         let runs = entry.runs.iter();
@@ -197,8 +202,10 @@ impl Comparison {
     }
 }
 
-/// Whether all candidates took equally long, within noise or half a percent; `None` for fewer than two candidates.
+/// Whether the mean times of all candidates are equal, within noise or half a percent; `None` for fewer than two
+/// candidates.
 fn equal_times(candidates: &[&Candidate]) -> Option<bool> {
+    /// Mean times that differ by at most this share count as equal.
     const EQUAL_TIME_TOLERANCE: f64 = 0.005;
     let times: Vec<Vec<f64>> = candidates
         .iter()

@@ -9,7 +9,7 @@ use sweetspot_stats::{Summary, geometric_mean};
 
 use crate::Direction;
 
-/// How values are averaged.
+/// The kind of mean by which values are averaged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mean {
     /// The geometric mean, as in dvfs_2019: each combination has the same weight, whatever the size of its values.
@@ -20,6 +20,7 @@ pub enum Mean {
 }
 
 impl Mean {
+    /// The mean of these values; `None` if it does not exist.
     fn compute(self, values: &[f64]) -> Option<f64> {
         match self {
             Self::Geometric => geometric_mean(values),
@@ -52,7 +53,7 @@ impl FromStr for Mean {
 /// Why there are no means to compare.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GroupError {
-    /// The name of the mean is unknown.
+    /// The name of the kind of mean is neither `geometric` nor `arithmetic`.
     #[error("unknown mean `{0}`: use geometric or arithmetic")]
     Mean(String),
     /// No configuration was measured at the default value of the axis.
@@ -73,18 +74,18 @@ pub enum GroupError {
 /// A measured configuration: its value on the grouped axis, its other settings, and the value to average.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cell<B, O> {
-    /// The value on the grouped axis.
+    /// The configuration's value on the axis by which configurations are grouped.
     pub by: B,
-    /// The settings on all other axes.
+    /// The configuration's settings on all other axes.
     pub over: O,
     /// The value to average; absent if it was not measured.
     pub value: Option<f64>,
 }
 
-/// The mean at one value of the axis.
+/// The mean over all configurations that share one value of the axis.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Group<B> {
-    /// The value on the grouped axis.
+    /// The value of the axis that the configurations share.
     pub by: B,
     /// The mean over the combinations of the other settings.
     pub mean: f64,
@@ -92,12 +93,12 @@ pub struct Group<B> {
     pub relative: Ratio,
 }
 
-/// The mean at each value of an axis, and the best one.
+/// The mean at each value of an axis, and which value is best.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Groups<B> {
     /// One mean for each value of the axis, in ascending order of that value.
     pub groups: Vec<Group<B>>,
-    /// The index of the best group; the first one among equal groups.
+    /// The index in `groups` of the best mean; the first one among equal means.
     pub best: usize,
     /// By how much the best group is better than the default: `1 - min g(f) / g(default)`, or `max g(f) / g(default)
     /// - 1` if more is better.

@@ -19,7 +19,7 @@ pub struct Limit {
     pub(crate) level: Level,
 }
 
-/// Which side of a bound is allowed.
+/// Whether a limit allows the values below or above its bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
     /// Values up to the bound, written `<=`.
@@ -33,7 +33,7 @@ pub enum Side {
 pub(crate) enum Level {
     /// The allowed change against the reference, as a share; negative if the bound is below the reference.
     Relative(Ratio),
-    /// A number in base units of a dimension.
+    /// The bound itself, in the base unit of its dimension.
     Absolute(f64, Dimension),
 }
 
@@ -60,15 +60,15 @@ pub struct BrokenLimit {
 /// By how much an outcome misses a limit, in the unit of the value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Excess {
-    /// The outcome's value.
+    /// The outcome's value of the quantity that the limit bounds.
     pub value: f64,
-    /// The largest or smallest allowed value.
+    /// The largest or smallest value that the limit allows.
     pub allowed: f64,
 }
 
 impl Excess {
-    /// The distance between value and allowed value, as a share of the allowed value; `None` if the allowed value is
-    /// zero.
+    /// The distance between the outcome's value and the allowed value, as a share of the allowed value; `None` if the
+    /// allowed value is zero.
     pub fn relative(&self) -> Option<Ratio> {
         let share = (self.value - self.allowed).abs() / self.allowed.abs();
         share.is_finite().then_some(Ratio::new(share))
@@ -79,16 +79,24 @@ impl std::fmt::Display for BrokenLimit {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match &self.excess {
             Ok(excess) => match excess.relative() {
-                Some(share) => write!(f, "misses `{}` by {share:.1}", self.limit),
-                None => write!(f, "misses `{}` at {}", self.limit, excess.value),
+                Some(share) => write!(f, "misses the limit `{}` by {share:.1}", self.limit),
+                None => write!(
+                    f,
+                    "misses the limit `{}` with the value {}",
+                    self.limit, excess.value
+                ),
             },
-            Err(reason) => write!(f, "cannot be checked against `{}`: {reason}", self.limit),
+            Err(reason) => write!(
+                f,
+                "cannot be checked against the limit `{}`: {reason}",
+                self.limit
+            ),
         }
     }
 }
 
 impl Limit {
-    /// The value that the limit bounds.
+    /// The value that the limit applies to, such as the time.
     pub const fn value(&self) -> &Value {
         &self.value
     }
@@ -103,7 +111,7 @@ impl Limit {
         matches!(self.level, Level::Relative(_))
     }
 
-    /// The largest or smallest allowed value, in the unit of the value.
+    /// The largest or smallest value that the limit allows, in the unit of the limited value.
     pub fn allowed<'a>(&self, basis: impl Into<Basis<'a>>) -> Result<f64, NoValue> {
         match self.level {
             Level::Relative(by) => {
@@ -158,6 +166,7 @@ const UNIT_SUFFIXES: [(&str, f64, Dimension); 10] = [
     ("_mhz", 1.0, Dimension::Frequency),
 ];
 
+/// The unit at the end of a reported value's name: its factor to the base unit, and its dimension.
 fn unit_of_name(name: &str) -> Option<(f64, Dimension)> {
     let lower = name.to_ascii_lowercase();
     let ends = |suffix: &str| {
@@ -172,7 +181,7 @@ fn unit_of_name(name: &str) -> Option<(f64, Dimension)> {
         .map(|(_, size, dimension)| (*size, *dimension))
 }
 
-/// The factor from a value's own unit to the base unit.
+/// The factor by which a value in its own unit is multiplied to get the base unit.
 fn unit_factor(value: &Value) -> f64 {
     match value {
         Value::Reported(name) => unit_of_name(name).map_or(1.0, |(size, _)| size),

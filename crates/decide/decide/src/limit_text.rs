@@ -12,14 +12,16 @@ use crate::{Objective, Value};
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum LimitError {
     /// There is no `<=` or `>=` between a name and a number.
-    #[error("`{0}` is not a limit: write a value, <= or >=, and a number, such as time<=+5%")]
+    #[error(
+        "`{0}` is not a limit: write the name of a value, <= or >=, and a number, such as time<=+5%"
+    )]
     Form(String),
     /// The name of the value has invalid characters.
     #[error("`{limit}` is not a limit: `{name}` is not the name of a value")]
     Name {
         /// The text of the limit.
         limit: String,
-        /// The invalid name.
+        /// The invalid name of the value.
         name: String,
     },
     /// The name is that of an objective which is not a value of a run, so it cannot be limited.
@@ -29,10 +31,10 @@ pub enum LimitError {
     Objective {
         /// The text of the limit.
         limit: String,
-        /// The objective with that name.
+        /// The objective that the text names.
         objective: Objective,
     },
-    /// A percentage of the reference has no sign.
+    /// The bound is a percentage of the reference and has no sign.
     #[error(
         "`{limit}` needs a sign: write {value}{side}+5% or {value}{side}-5%, against the reference"
     )]
@@ -44,12 +46,12 @@ pub enum LimitError {
         /// The side of the bound that is allowed.
         side: Side,
     },
-    /// A number that is not a percentage has a sign.
+    /// The bound is not a percentage and has a sign.
     #[error(
         "in `{0}` only a percentage has a sign: write the number alone, or a percentage of the reference such as +5%"
     )]
     Signed(String),
-    /// A percentage of -100% or below can never be met.
+    /// The bound is -100% or below, which no value can meet.
     #[error("`{0}` can never be met: no value lies at or below -100% of the reference")]
     Never(String),
     /// The number is invalid or has a wrong unit.
@@ -85,6 +87,7 @@ impl FromStr for Limit {
     }
 }
 
+/// Parses the name of the limited value; `limit` is the whole text, for error messages.
 fn parse_value(name: &str, limit: &str) -> Result<Value, LimitError> {
     let is_name = name
         .chars()
@@ -104,6 +107,7 @@ fn parse_value(name: &str, limit: &str) -> Result<Value, LimitError> {
     }
 }
 
+/// Parses the bound, a percentage or a number with a unit.
 fn parse_bound(value: &Value, side: Side, bound: &str, limit: &str) -> Result<Level, LimitError> {
     let dimension = Dimension::of_value(value);
     let signed = bound.starts_with(['+', '-']);
@@ -149,6 +153,7 @@ fn parse_bound(value: &Value, side: Side, bound: &str, limit: &str) -> Result<Le
     }
 }
 
+/// Parses a number without a unit; `None` if the text is not a finite number.
 fn parse_unitless(text: &str) -> Option<Level> {
     let plain = text
         .trim()
@@ -160,6 +165,7 @@ fn parse_unitless(text: &str) -> Option<Level> {
         .map(|number| Level::Absolute(number + 0.0, Dimension::Unitless))
 }
 
+/// Parses a number with a unit of this dimension.
 fn parse_absolute(dimension: Dimension, text: &str, limit: &str) -> Result<Level, LimitError> {
     let number = match dimension {
         Dimension::Time => parse_quantity::<Seconds>(text, limit)?.get(),
@@ -171,6 +177,7 @@ fn parse_absolute(dimension: Dimension, text: &str, limit: &str) -> Result<Level
     Ok(Level::Absolute(number + 0.0, dimension))
 }
 
+/// Parses a quantity and returns its value in the base unit.
 fn parse_quantity<Q: Quantity + FromStr<Err = ParseQuantityError>>(
     text: &str,
     limit: &str,

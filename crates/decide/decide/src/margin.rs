@@ -5,7 +5,7 @@ use sweetspot_stats::{Difference, Interval};
 
 use crate::Objective;
 
-/// The value of an objective over several runs.
+/// A configuration's value of an objective, estimated from its runs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate {
     /// The objective's value for the mean time and the mean energy of the runs.
@@ -16,30 +16,30 @@ pub struct Estimate {
     pub runs: usize,
 }
 
-/// How the first of two compared configurations relates to the second.
+/// Whether the first of two compared configurations is better than the second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
-    /// The first is significantly better.
+    /// The first configuration is significantly better than the second.
     Better,
-    /// The two do not differ significantly.
+    /// The two configurations do not differ significantly.
     Same,
-    /// The first is significantly worse.
+    /// The first configuration is significantly worse than the second.
     Worse,
-    /// The significance cannot be tested, because one of them has a single run.
+    /// The significance cannot be tested, because one of the two configurations has a single run.
     Unknown,
 }
 
 /// By how much the first of two configurations is better than the second.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Margin {
-    /// The difference in the unit of the objective; negative if the first is worse.
+    /// The difference in the unit of the objective; negative if the first configuration is worse.
     pub by: f64,
     /// The 95 % confidence interval of the difference (Welch); absent if one of the two has a single run.
     pub interval95: Option<Interval>,
-    /// The difference as a share of the second one's value; absent if that value is zero, and for `gain-minus-loss`,
-    /// which is a share already.
+    /// The difference as a share of the second configuration's value; absent if that value is zero, and for
+    /// `gain-minus-loss`, which is a share already.
     pub relative: Option<Ratio>,
-    /// Whether the difference is significant.
+    /// Whether the first configuration is significantly better or worse.
     pub standing: Standing,
 }
 
@@ -83,6 +83,7 @@ impl Judged {
     }
 }
 
+/// Returns the interval shifted by `by`.
 pub(crate) fn shifted(interval: Interval, by: f64) -> Interval {
     Interval {
         low: interval.low + by,

@@ -15,7 +15,7 @@ pub enum NoChoice {
     /// No candidate has runs yet.
     #[error("no configuration has been run; resume the study")]
     NotRun,
-    /// Every candidate failed.
+    /// Every candidate failed; the text says why the first one did.
     #[error("no configuration ran without a failure; the first failed with: {0}")]
     AllFailed(String),
     /// The objective has no value for any candidate.
@@ -23,7 +23,7 @@ pub enum NoChoice {
     NoValue {
         /// The objective that was to be minimised or maximised.
         objective: Objective,
-        /// Why the first candidate has no value.
+        /// Why the objective has no value for the first candidate.
         reason: NoValue,
     },
     /// A limit refers to a value that no run has.
@@ -36,7 +36,7 @@ pub enum NoChoice {
     },
     /// All runs took equally long, so the command may run for a fixed time.
     #[error(
-        "all runs took equally long and the work they did is unknown, so they cannot be compared; let the workload report its progress, or say how many items it does"
+        "all runs took equally long and the work they did is unknown, so they cannot be compared; let the workload report its progress, or give the number of items per run"
     )]
     EqualTimes,
     /// No candidate meets the limits.
@@ -50,7 +50,7 @@ pub enum NoChoice {
 }
 
 impl NoChoice {
-    /// Summarises why each candidate was excluded as one reason why there is no choice.
+    /// Summarises in one reason why each of the candidates was excluded.
     pub(crate) fn from_exclusions(objective: Objective, excluded: Vec<Excluded>) -> Self {
         let mut closest: Option<(f64, usize, Vec<BrokenLimit>)> = None;
         let mut no_value = None;
@@ -81,7 +81,7 @@ impl NoChoice {
     }
 }
 
-/// The largest miss among these limits, as a share of the allowed value; infinite if a miss is unknown.
+/// The largest distance by which these limits are missed, as a share of the allowed value; infinite if one is unknown.
 fn distance(broken: &[BrokenLimit]) -> f64 {
     let miss = |broken: &BrokenLimit| match &broken.excess {
         Ok(excess) => match excess.relative() {

@@ -3,17 +3,19 @@
 /// Why an objective or a named value has no value for an outcome, and what to do.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoValue {
-    /// There is no run, or one failed.
-    #[error("there is no successful run; run it again")]
+    /// The configuration has no run, or one of its runs failed.
+    #[error("no run succeeded; run the configuration again")]
     NotRun,
     /// The energy was not measured.
     #[error("the energy is unknown; `sweetspot doctor` lists the sensors")]
     NoEnergy,
     /// The measured energy is zero, negative or not finite.
-    #[error("the energy is not above zero; a run must last several update periods of the sensor")]
+    #[error(
+        "the measured energy is not above zero; measure a run that lasts several update periods of the power sensor"
+    )]
     ZeroEnergy,
     /// The measured time is zero, negative or not finite.
-    #[error("the time is not above zero; measure a longer run")]
+    #[error("the measured time is not above zero; measure a longer run")]
     ZeroTime,
     /// The number of items was not reported, or is zero.
     #[error("the number of items is unknown; let the workload report its progress")]

@@ -45,6 +45,7 @@ pub struct Basis<'a> {
 }
 
 impl<'a> Basis<'a> {
+    /// Returns the reference, or an error if there is none.
     pub(crate) fn reference(&self) -> Result<&'a Outcome, NoValue> {
         self.reference.ok_or(NoValue::NoReference)
     }
@@ -96,12 +97,12 @@ impl Objective {
         matches!(self, Self::Eds(_) | Self::GainMinusLoss)
     }
 
-    /// Whether more is better.
+    /// Whether a higher value of the objective is better.
     pub const fn is_maximised(&self) -> bool {
         matches!(self.direction(), Direction::Most)
     }
 
-    /// Whether less or more is better.
+    /// Whether a lower or a higher value of the objective is better.
     pub const fn direction(&self) -> Direction {
         match self {
             Self::GainMinusLoss | Self::ItemsPerJoule | Self::Throughput => Direction::Most,
@@ -109,12 +110,12 @@ impl Objective {
         }
     }
 
-    /// Whether the first value is better than the second.
+    /// Whether `value` is better than the value `than`.
     pub fn is_better(&self, value: f64, than: f64) -> bool {
         self.direction().as_cost(value) < self.direction().as_cost(than)
     }
 
-    /// The unit of the values, empty for a plain number. The unit of a cost is the tariff's currency.
+    /// The unit of the objective's values; empty if they have none. The unit of a cost is the tariff's currency.
     pub fn unit<'a>(&self, tariff: &'a Tariff) -> &'a str {
         match self {
             Self::Energy => "J",
@@ -148,12 +149,14 @@ pub(crate) fn same(a: f64, b: f64) -> bool {
     same_within(a, b, 0.0)
 }
 
+/// Whether two numbers differ by no more than the rounding error of numbers of their size, or of size `least_scale`.
 fn same_within(a: f64, b: f64, least_scale: f64) -> bool {
+    /// The relative difference that counts as rounding.
     const ROUNDING: f64 = 1e-12;
     a == b || (a - b).abs() <= ROUNDING * a.abs().max(b.abs()).max(least_scale)
 }
 
-/// The time and the energy divided by those of the reference.
+/// The time and the energy of an outcome, each divided by that of the reference.
 fn relative(outcome: &Outcome, basis: Basis<'_>) -> Result<(f64, f64), NoValue> {
     let reference = basis.reference()?;
     let (own_time, own_energy) = (time(outcome)?, energy(outcome)?);
@@ -165,6 +168,7 @@ fn relative(outcome: &Outcome, basis: Basis<'_>) -> Result<(f64, f64), NoValue> 
     ))
 }
 
+/// The cost of an outcome in money.
 fn cost(outcome: &Outcome, tariff: &Tariff) -> Result<f64, NoValue> {
     let price = tariff.price.as_ref().ok_or(NoValue::NoPrice)?;
     let energy = match price.needs_energy() {
@@ -175,6 +179,7 @@ fn cost(outcome: &Outcome, tariff: &Tariff) -> Result<f64, NoValue> {
     Ok(price.total(energy, device_time))
 }
 
+/// The carbon dioxide that an outcome's energy emits, in grams.
 fn carbon(outcome: &Outcome, tariff: &Tariff) -> Result<f64, NoValue> {
     let carbon = tariff.carbon.as_ref().ok_or(NoValue::NoIntensity)?;
     let energy = Joules::new(energy(outcome)?);

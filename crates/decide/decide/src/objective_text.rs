@@ -8,7 +8,7 @@ use crate::Objective;
 /// A text that is not the name of an objective.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ObjectiveError {
-    /// The name is unknown.
+    /// No objective has this name.
     #[error("unknown objective `{0}`: use {names}", names = names())]
     Unknown(String),
     /// The factor of an energy-delay sum is missing or is not above 1.
@@ -18,6 +18,7 @@ pub enum ObjectiveError {
     Factor(String),
 }
 
+/// The objectives without a parameter, by name.
 const NAMES: [(&str, Objective); 11] = [
     ("energy", Objective::Energy),
     ("time", Objective::Time),
@@ -32,6 +33,7 @@ const NAMES: [(&str, Objective); 11] = [
     ("carbon", Objective::Carbon),
 ];
 
+/// The names of all objectives, separated by commas, for error messages.
 fn names() -> String {
     let mut names: Vec<&str> = NAMES.iter().map(|(name, _)| *name).collect();
     names.insert(5, "eds:K");

@@ -16,7 +16,7 @@ pub struct Outcome {
     pub energy: Option<Joules>,
     /// The number of items that the run processed; absent if it is unknown.
     pub items: Option<f64>,
-    /// The number of GPUs used.
+    /// The number of GPUs that the run used.
     pub gpus: u64,
     /// The hour of the day at which the run started; only an hourly carbon intensity needs it.
     pub start: Option<Hour>,
@@ -26,7 +26,7 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// An outcome on one GPU of which only the time and, if given, the energy are known.
+    /// Creates an outcome on one GPU with this time and, if known, this energy.
     pub fn new(time: Seconds, energy: impl Into<Option<Joules>>) -> Self {
         Self {
             time,
@@ -63,8 +63,8 @@ impl Outcome {
         })
     }
 
-    /// The outcome with time and energy scaled in proportion to this number of items; unchanged if its own number is
-    /// unknown.
+    /// Returns the outcome with time and energy scaled in proportion to this number of items; unchanged if the
+    /// outcome's own number of items is unknown.
     pub(crate) fn for_items(&self, items: f64) -> Self {
         match self.items {
             Some(done) if done != items => Self {

@@ -5,10 +5,10 @@ use crate::{Comparison, Margin, NoChoice, Objective, Standing};
 /// The evidence that is required to call a setting better than the reference.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Evidence {
-    /// The mean is better, as in power_capping_2022.
+    /// The mean of the runs is better, as in power_capping_2022.
     #[default]
     Means,
-    /// The difference is statistically significant.
+    /// The difference from the reference is statistically significant.
     Significant,
 }
 
@@ -67,6 +67,7 @@ impl Comparison {
 }
 
 impl Evidence {
+    /// Whether this margin over the reference is enough evidence that a setting is better.
     fn accepts(self, margin: Margin) -> bool {
         match self {
             Self::Means => margin.by > 0.0,

@@ -13,9 +13,9 @@ const HOURS_PER_DAY: usize = 24;
 /// absent.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Tariff {
-    /// The price of energy and devices.
+    /// The price of energy and devices; absent if it is unknown.
     pub price: Option<Price>,
-    /// The carbon intensity of the electricity.
+    /// The carbon intensity of the electricity; absent if it is unknown.
     pub carbon: Option<CarbonIntensity>,
 }
 
@@ -38,7 +38,7 @@ pub enum TariffError {
         "invalid carbon intensity `{0}`: write grams per kWh, either one number or 24 numbers by the hour of day, separated by commas"
     )]
     Carbon(String),
-    /// The hour is invalid.
+    /// The hour of the day is invalid.
     #[error("invalid hour of the day `{0}`: write 0 to 24, such as 14.5 or 14:30")]
     Hour(String),
 }
@@ -75,11 +75,12 @@ impl Price {
         &self.currency
     }
 
-    /// Whether energy has a price: if not, only device time is paid for and the energy need not be known.
+    /// Whether energy has a price; if not, only device time is paid for, and the energy need not be known.
     pub(crate) fn needs_energy(&self) -> bool {
         self.per_kwh > 0.0
     }
 
+    /// The price of this energy and this device time together.
     pub(crate) fn total(&self, energy: Joules, device_time: Seconds) -> f64 {
         energy.get() / JOULES_PER_KWH * self.per_kwh
             + device_time.get() / SECONDS_PER_HOUR * self.per_device_hour
@@ -132,9 +133,9 @@ impl FromStr for Hour {
 /// The carbon intensity of electricity, in grams of carbon dioxide per kilowatt-hour.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CarbonIntensity {
-    /// The same intensity at every hour.
+    /// The same carbon intensity at every hour.
     Flat(f64),
-    /// An intensity for each hour of the day.
+    /// A carbon intensity for each hour of the day.
     Hourly {
         /// The intensity in each of the 24 hours, from midnight on.
         grams: [f64; HOURS_PER_DAY],
@@ -178,7 +179,7 @@ impl CarbonIntensity {
     }
 }
 
-/// The mean intensity over a run that begins at `start` and lasts `hours`.
+/// The mean carbon intensity over a run that begins at `start` and lasts `hours`.
 fn mean_over(grams: &[f64; HOURS_PER_DAY], start: Hour, hours: f64) -> f64 {
     let at = |hour: f64| grams[hour as usize % HOURS_PER_DAY];
     if hours <= 0.0 || !hours.is_finite() {

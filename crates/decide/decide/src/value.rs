@@ -22,7 +22,7 @@ pub enum Value {
     EnergyPerItem,
     /// Items divided by energy.
     ItemsPerJoule,
-    /// The number of GPUs used.
+    /// The number of GPUs that a run used.
     Gpus,
     /// The time multiplied by the number of GPUs.
     DeviceTime,
@@ -30,6 +30,7 @@ pub enum Value {
     Reported(String),
 }
 
+/// The values that are measured or computed from measured values, by name.
 const MEASURED_VALUES: [(&str, Value); 9] = [
     ("time", Value::Time),
     ("energy", Value::Energy),
@@ -42,14 +43,14 @@ const MEASURED_VALUES: [(&str, Value); 9] = [
     ("device_time", Value::DeviceTime),
 ];
 
-/// The names of objectives that are accepted as names of values.
+/// Names of objectives that are also accepted as names of values.
 const ALIASES: [(&str, Value); 2] = [
     ("power", Value::AveragePower),
     ("throughput", Value::ItemsPerSecond),
 ];
 
 impl Value {
-    /// The value with this name; any unknown name is taken as that of a value which the workload reports.
+    /// The value that has this name; any unknown name stands for a value that the workload reports.
     pub fn named(name: &str) -> Self {
         let underscored = name.replace('-', "_");
         let known = MEASURED_VALUES.iter().chain(&ALIASES);
@@ -113,10 +114,12 @@ impl Display for Value {
     }
 }
 
+/// Returns a value, or an error if it is infinite or not a number.
 pub(crate) fn finite(value: f64) -> Result<f64, NoValue> {
     value.is_finite().then_some(value).ok_or(NoValue::NotFinite)
 }
 
+/// Returns the time of an outcome in seconds, or an error if it is not above zero.
 pub(crate) fn time(outcome: &Outcome) -> Result<f64, NoValue> {
     let time = outcome.time.get();
     (time > 0.0 && time.is_finite())
@@ -124,8 +127,8 @@ pub(crate) fn time(outcome: &Outcome) -> Result<f64, NoValue> {
         .ok_or(NoValue::ZeroTime)
 }
 
-/// Returns the energy, unless it is zero: then the sensor has not updated yet, and the run would win every
-/// comparison.
+/// Returns the energy of an outcome in joules, or an error if it is not above zero: then the sensor has not updated
+/// yet, and the run would win every comparison.
 pub(crate) fn energy(outcome: &Outcome) -> Result<f64, NoValue> {
     let energy = outcome.energy.ok_or(NoValue::NoEnergy)?.get();
     (energy > 0.0 && energy.is_finite())
@@ -133,6 +136,7 @@ pub(crate) fn energy(outcome: &Outcome) -> Result<f64, NoValue> {
         .ok_or(NoValue::ZeroEnergy)
 }
 
+/// Returns the number of items of an outcome, or an error if it is unknown or not above zero.
 pub(crate) fn items(outcome: &Outcome) -> Result<f64, NoValue> {
     outcome
         .items
@@ -140,17 +144,17 @@ pub(crate) fn items(outcome: &Outcome) -> Result<f64, NoValue> {
         .ok_or(NoValue::NoItems)
 }
 
-/// Whether less or more is better.
+/// Whether less or more of a value is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
-    /// Less is better.
+    /// Less of the value is better.
     Least,
-    /// More is better.
+    /// More of the value is better.
     Most,
 }
 
 impl Direction {
-    /// The value as a cost, of which less is better: negated if more of the value is better.
+    /// Returns the value as a cost (less is better): negated if more of the value is better.
     pub(crate) fn as_cost(self, value: f64) -> f64 {
         match self {
             Self::Least => value,
@@ -164,7 +168,7 @@ impl Direction {
 pub struct Aim {
     /// The value to minimise or maximise.
     pub value: Value,
-    /// Whether less or more is better.
+    /// Whether the value is minimised or maximised.
     pub direction: Direction,
 }
 
@@ -172,7 +176,7 @@ impl Aim {
     /// Less time and less energy, as on the axes of figure 1 of power_capping_2022.
     pub const TIME_AND_ENERGY: [Self; 2] = [Self::least(Value::Time), Self::least(Value::Energy)];
 
-    /// The aim of minimising a value.
+    /// Creates the aim to minimise a value.
     pub const fn least(value: Value) -> Self {
         Self {
             value,
@@ -180,7 +184,7 @@ impl Aim {
         }
     }
 
-    /// The aim of maximising a value.
+    /// Creates the aim to maximise a value.
     pub const fn most(value: Value) -> Self {
         Self {
             value,
@@ -189,7 +193,7 @@ impl Aim {
     }
 }
 
-/// A text that names a value without `:min` or `:max`, although the direction is not obvious.
+/// The error that a text names a value without `:min` or `:max`, although the direction is not obvious.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` needs a direction: write `{0}:min` or `{0}:max`")]
 pub struct AimError(String);

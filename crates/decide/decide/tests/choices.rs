@@ -138,8 +138,11 @@ fn limits_exclude_candidates_with_a_reason() {
             .map(|out| out.candidate)
             .eq([1, 2, 4, 5, 6])
     );
-    assert_eq!(why(0).to_string(), "misses `time<=+5%` by 23.8 %");
-    assert_eq!(why(1).to_string(), "misses `accuracy>=0.75` by 6.7 %");
+    assert_eq!(why(0).to_string(), "misses the limit `time<=+5%` by 23.8 %");
+    assert_eq!(
+        why(1).to_string(),
+        "misses the limit `accuracy>=0.75` by 6.7 %"
+    );
     assert_eq!(why(2), &Exclusion::Failed("out of memory".into()));
     assert_eq!(why(3), &Exclusion::NotRun);
     assert!(
@@ -156,7 +159,7 @@ fn limits_exclude_candidates_with_a_reason() {
     let said = none.unwrap_err().to_string();
     assert_eq!(
         said,
-        "no configuration meets every limit; the closest one misses `accuracy>=0.8` by 5.0 %"
+        "no configuration meets every limit; the closest one misses the limit `accuracy>=0.8` by 5.0 %"
     );
     let unknown = study.choose(Objective::Energy, &limits(&["acuracy>=0.75"]));
     let said = unknown.unwrap_err().to_string();

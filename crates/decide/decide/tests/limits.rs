@@ -64,13 +64,13 @@ fn a_broken_limit_says_by_how_much() {
         (broken.to_string(), broken.excess)
     };
     let (text, by) = broken("time<=+5%", &run(126.0, 1.0));
-    assert_eq!(text, "misses `time<=+5%` by 20.0 %");
+    assert_eq!(text, "misses the limit `time<=+5%` by 20.0 %");
     assert!((by.unwrap().allowed - 105.0).abs() < 1e-9);
     let (text, by) = broken("accuracy>=0.75", &run(1.0, 1.0));
     assert_eq!(by, Err(NoValue::NotReported("accuracy".into())));
     assert_eq!(
         text,
-        "cannot be checked against `accuracy>=0.75`: the workload did not report `accuracy`"
+        "cannot be checked against the limit `accuracy>=0.75`: the workload did not report `accuracy`"
     );
     let (_, by) = broken("energy<=1J", &Outcome::new(Seconds::new(1.0), None));
     assert_eq!(by, Err(NoValue::NoEnergy));
@@ -99,12 +99,21 @@ fn limits_are_printed_as_they_are_written() {
 #[test]
 fn invalid_limits_are_rejected_with_advice() {
     for (text, says) in [
-        ("time<5", "write a value, <= or >=, and a number"),
-        ("time", "write a value, <= or >=, and a number"),
-        ("", "write a value, <= or >=, and a number"),
-        ("time<=", "write a value, <= or >=, and a number"),
-        ("<=5s", "write a value, <= or >=, and a number"),
-        ("time=5s", "write a value, <= or >=, and a number"),
+        (
+            "time<5",
+            "write the name of a value, <= or >=, and a number",
+        ),
+        ("time", "write the name of a value, <= or >=, and a number"),
+        ("", "write the name of a value, <= or >=, and a number"),
+        (
+            "time<=",
+            "write the name of a value, <= or >=, and a number",
+        ),
+        ("<=5s", "write the name of a value, <= or >=, and a number"),
+        (
+            "time=5s",
+            "write the name of a value, <= or >=, and a number",
+        ),
         ("time<=5%", "needs a sign: write time<=+5% or time<=-5%"),
         ("time<=5", "is not a time: write a number and a unit"),
         ("time<=200W", "is not a time: write a number and a unit"),

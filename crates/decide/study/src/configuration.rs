@@ -7,10 +7,10 @@ use sweetspot_decide::search::KnobKind;
 use sweetspot_device::Settings;
 use sweetspot_quantity::{Megahertz, Watts};
 
-/// The name of the parameter that is the batch size.
+/// The name of the workload parameter that is the batch size.
 pub const BATCH_PARAMETER: &str = "batch";
 
-/// A value for each knob.
+/// One combination of values to run: device settings, number of GPUs and workload parameters.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Configuration {
@@ -25,13 +25,13 @@ pub struct Configuration {
     pub memory_clock: Option<Megahertz>,
     /// The number of GPUs of the job.
     pub gpus: u64,
-    /// The parameters of the workload, by name.
+    /// The values of the workload's parameters, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub parameters: BTreeMap<String, String>,
 }
 
 impl Configuration {
-    /// The configuration with default settings on this number of GPUs.
+    /// Creates the configuration with default settings on this number of GPUs.
     pub fn on(gpus: u64) -> Self {
         Self {
             gpus,
@@ -39,14 +39,14 @@ impl Configuration {
         }
     }
 
-    /// This configuration with a batch size.
+    /// Returns this configuration with this batch size.
     pub fn with_batch(mut self, batch: u64) -> Self {
         self.parameters
             .insert(BATCH_PARAMETER.to_owned(), batch.to_string());
         self
     }
 
-    /// This configuration with these settings on each GPU.
+    /// Returns this configuration with these settings on each GPU.
     pub fn with_settings(mut self, settings: Settings) -> Self {
         self.power_caps = settings.power_cap.into_iter().collect();
         self.core_clock = settings.core_clock;
@@ -64,20 +64,20 @@ impl Configuration {
         }
     }
 
-    /// The power cap, if it is the same on every GPU.
+    /// The power cap; `None` if it is not set or differs between the GPUs.
     pub fn power_cap(&self) -> Option<Watts> {
         let first = self.power_caps.first()?;
         let same = self.power_caps.iter().all(|cap| cap == first);
         same.then_some(*first)
     }
 
-    /// The batch size, if it is known.
+    /// The batch size; `None` if the configuration has no numeric parameter `batch`.
     pub fn batch(&self) -> Option<u64> {
         self.parameters.get(BATCH_PARAMETER)?.parse().ok()
     }
 
-    /// The text from which seeds are derived: it is the same on every machine and contains all digits of every
-    /// value.
+    /// A text that identifies the configuration, from which seeds are derived. It is the same on every machine and
+    /// contains all digits of every value.
     pub(crate) fn label(&self) -> String {
         let caps: Vec<String> = self
             .power_caps
@@ -109,7 +109,7 @@ impl Configuration {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Axis {
-    /// The number of GPUs.
+    /// The number of GPUs that the job uses.
     Gpus,
     /// The power cap of each device.
     PowerCap,
@@ -117,7 +117,7 @@ pub enum Axis {
     CoreClock,
     /// The memory clock of each device.
     MemoryClock,
-    /// A parameter of the workload.
+    /// The parameter of the workload that has this name.
     Parameter(String),
 }
 
@@ -144,7 +144,7 @@ impl Axis {
         }
     }
 
-    /// How a search strategy treats the axis.
+    /// The kind of knob that the axis is for a search strategy.
     pub fn knob_kind(&self) -> KnobKind {
         match self {
             Self::PowerCap => KnobKind::PowerCap,
@@ -153,7 +153,7 @@ impl Axis {
         }
     }
 
-    /// The name of the axis in documents, with its unit: `power_cap_w`, `batch`.
+    /// The name of the axis in JSON and CSV output, with its unit: `power_cap_w`, `batch`.
     pub fn column(&self) -> &str {
         match self {
             Self::Gpus => "gpus",
@@ -164,7 +164,7 @@ impl Axis {
         }
     }
 
-    /// The value on this axis in a configuration, without a unit; `None` if the configuration leaves it at its
+    /// A configuration's value on this axis as text, without a unit; `None` if the configuration leaves it at its
     /// default.
     pub fn text(&self, configuration: &Configuration) -> Option<String> {
         match self {
@@ -187,8 +187,7 @@ impl Axis {
         }
     }
 
-    /// The value on this axis in a configuration as a number; `None` if it is not a number or is left at its
-    /// default.
+    /// A configuration's value on this axis as a number; `None` if it is not a number or is left at its default.
     pub fn number(&self, configuration: &Configuration) -> Option<f64> {
         let number: f64 = self.text(configuration)?.parse().ok()?;
         number.is_finite().then_some(number)

@@ -11,42 +11,43 @@ use sweetspot_quantity::{Celsius, Ratio, Seconds};
 
 use crate::{EnergyOf, Order, PrecisionTarget, text_field};
 
-/// The workload of a study, the values to try, and the way to run it; absent fields have defaults.
+/// The definition of a study: its workload, the values to try and how to run it; absent fields have defaults.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct Definition {
-    /// The program and its arguments, with placeholders such as `{batch}`.
+    /// The command to run: the program and its arguments, with placeholders such as `{batch}`; absent for a simulated
+    /// workload.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub command: Option<Vec<String>>,
-    /// The folder in which the command runs.
+    /// The folder in which the command runs; absent for the present one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub folder: Option<String>,
-    /// The real GPUs to use.
+    /// The real GPUs to use, by index or UUID, separated by commas; absent for all visible GPUs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub device: Option<String>,
 
     /// The simulated GPUs to use in place of real ones.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub simulate: Option<String>,
-    /// The host model of the simulated node.
+    /// The profile of the simulated host that contains the GPUs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub node: Option<String>,
-    /// The network that the simulated GPUs run.
+    /// The neural network that the simulated GPUs run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub network: Option<String>,
     /// Whether the network is trained or used for inference: `train` or `infer`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mode: Option<String>,
-    /// The convolution algorithm.
+    /// The convolution algorithm of the simulated network.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub conv_algorithm: Option<String>,
-    /// The dataset that the network reads.
+    /// The dataset that the simulated network reads.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dataset: Option<String>,
-    /// The batch size.
+    /// The batch size of the simulated network, if it is not an axis.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub batch: Option<u64>,
-    /// The number of items in a run.
+    /// The number of items that each run processes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub items: Option<u64>,
 
@@ -66,19 +67,20 @@ pub struct Definition {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reference: Option<String>,
 
-    /// The part of the machine whose energy counts.
+    /// The part of the machine whose energy is compared.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub energy_of: Option<EnergyOf>,
-    /// The number of runs of each configuration.
+    /// The number of runs of each configuration; the smallest number if `until` is given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub repeat: Option<u32>,
-    /// A configuration is repeated until the half-width of its 95 % interval is at most this share of the mean.
+    /// The precision until which a configuration is repeated: the half-width of the 95 % interval as a share of the
+    /// mean.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub until: Option<Ratio>,
     /// The maximum number of runs of a configuration if `until` is given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at_most: Option<u32>,
-    /// The order of the runs.
+    /// The order in which the runs are made.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub order: Option<Order>,
     /// The strategy that chooses the configurations to run; without one, all are run.
@@ -99,39 +101,39 @@ pub struct Definition {
     /// The folders of earlier studies that the strategy may learn from.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prior: Option<Vec<String>>,
-    /// The seed of everything random.
+    /// The seed from which all random numbers of the study are derived.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
 
     /// The number of warm-up runs before the first run of each configuration.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub warmup: Option<u32>,
-    /// The wait between a change of settings and the run.
+    /// The settling time between a change of device settings and the start of the run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub settle: Option<Seconds>,
     /// The temperature to which every GPU of the job cools down before a run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cool_to: Option<Celsius>,
-    /// The longest time that a run may take.
+    /// The longest time that a run may take; a longer one counts as failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout: Option<Seconds>,
-    /// The part of a run that is measured.
+    /// The part of a run that is measured; absent for the whole run.
     #[serde(skip_serializing_if = "Option::is_none", with = "text_field::optional")]
     pub window: Option<RunWindow>,
     /// The regular expression that finds the progress in the command's output.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub progress: Option<String>,
-    /// The method by which energy is measured.
+    /// The method by which energy is measured; absent for the best available one.
     #[serde(skip_serializing_if = "Option::is_none", with = "text_field::optional")]
     pub method: Option<MethodChoice>,
-    /// Whether power samples are stored.
+    /// Whether the power samples of each run are stored in files.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub samples: Option<bool>,
     /// Whether changes of device settings are forbidden.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub read_only: Option<bool>,
 
-    /// The values to try of each parameter of the workload, by its name.
+    /// For each parameter of the workload that is an axis, by name: the values to try.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub axis: BTreeMap<String, AxisText>,
 }
@@ -143,6 +145,7 @@ pub struct AxisText(pub String);
 
 impl<'de> Deserialize<'de> for AxisText {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        /// A value of an axis in a TOML file.
         #[derive(Deserialize)]
         #[serde(untagged)]
         enum Value {
@@ -150,6 +153,7 @@ impl<'de> Deserialize<'de> for AxisText {
             Number(f64),
             Text(String),
         }
+        /// An axis in a TOML file: one value, or a list.
         #[derive(Deserialize)]
         #[serde(untagged)]
         enum Written {
@@ -162,7 +166,7 @@ impl<'de> Deserialize<'de> for AxisText {
             Value::Text(text) => text,
         };
         let written = Written::deserialize(deserializer).map_err(|_| {
-            D::Error::custom("an axis is a text such as \"150..300:5\" or a list of values")
+            D::Error::custom("an axis must be a text such as \"150..300:5\" or a list of values")
         })?;
         Ok(Self(match written {
             Written::One(value) => text(value),
@@ -171,7 +175,7 @@ impl<'de> Deserialize<'de> for AxisText {
     }
 }
 
-/// The longest settling time and timeout: one day.
+/// The longest settling time and timeout that a definition may have, in seconds: one day.
 const MAX_DURATION_S: f64 = 86_400.0;
 
 /// Why a study's definition cannot be used.
@@ -180,7 +184,7 @@ const MAX_DURATION_S: f64 = 86_400.0;
 pub struct DefinitionError(String);
 
 impl Definition {
-    /// The study of the papers on a simulated GPU: every power cap, five runs each.
+    /// Creates the study of the papers on a simulated GPU: every power cap, five runs each.
     pub fn simulated(gpu: &str, network: &str) -> Self {
         Self {
             simulate: Some(gpu.to_owned()),
@@ -189,7 +193,7 @@ impl Definition {
         }
     }
 
-    /// Reads the definition from the text of a TOML file.
+    /// Parses a definition from the text of a TOML file.
     pub fn parse(text: &str) -> Result<Self, DefinitionError> {
         toml::from_str(text).map_err(|error: toml::de::Error| {
             let line = error.span().map(|span| {
@@ -204,12 +208,12 @@ impl Definition {
         })
     }
 
-    /// The definition as the text of a TOML file.
+    /// Writes the definition as the text of a TOML file.
     pub fn to_toml(&self) -> Result<String, DefinitionError> {
         toml::to_string(self).map_err(|error| DefinitionError(error.to_string()))
     }
 
-    /// This definition, with the fields that it does not have taken from `other`.
+    /// Returns this definition with its absent fields taken from `other`.
     pub fn or(self, other: Self) -> Self {
         let mut axis = other.axis;
         axis.extend(self.axis);
@@ -271,48 +275,48 @@ impl Definition {
             .repeat
             .is_some_and(|repeat| !(1..=10_000).contains(&repeat))
         {
-            return bad("repeat: 1 to 10000 runs of each configuration");
+            return bad("repeat must be 1 to 10000 runs of each configuration");
         }
         if self
             .at_most
             .is_some_and(|most| !(2..=10_000).contains(&most))
         {
-            return bad("at-most: 2 to 10000 runs of each configuration");
+            return bad("at-most must be 2 to 10000 runs of each configuration");
         }
         if self
             .until
             .is_some_and(|until| !(until.get() > 0.0 && until.get() < 1.0))
         {
-            return bad("until: more than 0 % and less than 100 %");
+            return bad("until must be more than 0 % and less than 100 %");
         }
         if self.evaluations.is_some_and(|most| most < 2) {
-            return bad("evaluations: at least 2, the reference and one more");
+            return bad("evaluations must be at least 2: the reference and one more run");
         }
         if self.strategy.is_some() && self.until.is_some() {
             return bad(
-                "until: a strategy chooses itself what to repeat; remove until or the strategy",
+                "until cannot be used with a strategy, which chooses itself what to repeat: remove one of them",
             );
         }
         if self.strategy.is_none() && (self.evaluations.is_some() || self.prior.is_some()) {
-            return bad("evaluations and prior: they need a strategy");
+            return bad("evaluations and prior need a strategy: add one, or remove them");
         }
         if self.warmup.is_some_and(|warmup| warmup > 1_000) {
-            return bad("warmup: 1000 runs at most");
+            return bad("warmup must be at most 1000 runs");
         }
         if is_outside(self.settle, 0.0) {
-            return bad("settle: from 0 to a day");
+            return bad("settle must be from 0 to one day");
         }
         if is_outside(self.timeout, 1e-3) {
-            return bad("timeout: more than 0 and at most a day");
+            return bad("timeout must be more than 0 and at most one day");
         }
         if self
             .cool_to
             .is_some_and(|cool| !(0.0..=120.0).contains(&cool.get()))
         {
-            return bad("cool-to: from 0 to 120 degrees Celsius");
+            return bad("cool-to must be from 0 to 120 degrees Celsius");
         }
         if self.batch == Some(0) || self.items == Some(0) {
-            return bad("batch and items: at least 1");
+            return bad("batch and items must be at least 1");
         }
         Ok(())
     }
@@ -322,7 +326,7 @@ impl Definition {
         self.repeat.unwrap_or(5)
     }
 
-    /// The precision at which a configuration needs no more runs, if the user gave one.
+    /// The precision at which a configuration needs no more runs; `None` if the user gave none.
     pub fn until(&self) -> Option<PrecisionTarget> {
         let max_runs = self.at_most.unwrap_or(30).max(self.repeat());
         self.until.map(|half_width| PrecisionTarget {
@@ -331,12 +335,13 @@ impl Definition {
         })
     }
 
-    /// The seed of everything random.
+    /// The seed from which all random numbers of the study are derived.
     pub fn seed(&self) -> u64 {
         self.seed.unwrap_or(1)
     }
 
-    /// The wait between a change of settings and the run: a GPU has changed its clock within 0.2 s.
+    /// The settling time between a change of device settings and the run; the default is enough for a GPU to change its
+    /// clock, which takes 0.2 s.
     pub fn settle(&self) -> Seconds {
         self.settle.unwrap_or(Seconds::new(0.5))
     }
@@ -346,7 +351,7 @@ impl Definition {
         self.read_only.unwrap_or(false)
     }
 
-    /// Whether power samples are stored.
+    /// Whether the power samples of each run are stored in files.
     pub fn samples(&self) -> bool {
         self.samples.unwrap_or(true)
     }

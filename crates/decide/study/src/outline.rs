@@ -5,14 +5,14 @@ use crate::{
     Definition, EnergyOf, Plan, Point, PriorStudies, SearchError, Study, StudySearch, Subject,
 };
 
-/// A study before its first run: its definition, its subject and its plan.
+/// A study without its results: its definition, its devices and workload, and its plan of runs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outline {
     /// The definition, as the user wrote it.
     pub definition: Definition,
-    /// The devices and the workload.
+    /// The devices and the workload of the study.
     pub subject: Subject,
-    /// The runs to make.
+    /// The configurations to run, and how often.
     pub plan: Plan,
     /// A hash of everything that simulated runs depend on besides the plan; real runs have none.
     pub fingerprint: Option<u64>,
@@ -28,9 +28,9 @@ pub struct Outline {
 
 /// The progress of a running sweep.
 pub struct SweepProgress<'a> {
-    /// The study.
+    /// The study that is running, without its results.
     pub outline: &'a Outline,
-    /// The runs so far, by configuration.
+    /// The runs so far, one point for each configuration.
     pub points: &'a [Point],
     /// The number of runs that are done.
     pub done: usize,
@@ -38,19 +38,18 @@ pub struct SweepProgress<'a> {
     pub planned: usize,
 }
 
-/// The reference of a study failed and nothing else ran, so that there is nothing to compare.
+/// The error that the reference of a study failed and nothing else ran, so there is nothing to compare.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the reference of {study} failed: {reason}")]
 pub struct ReferenceFailed {
-    /// The name of the study.
+    /// The name of the study whose reference failed.
     pub study: String,
     /// Why the reference failed.
     pub reason: String,
 }
 
 impl Outline {
-    /// The outline of a new study, created now on this machine, and the earlier studies that its search
-    /// cannot use.
+    /// Creates the outline of a new study on this machine. Also returns the earlier studies that its search cannot use.
     pub fn new(
         definition: &Definition,
         subject: Subject,
@@ -78,7 +77,8 @@ impl Outline {
         Ok((outline, prior))
     }
 
-    /// The study with its results.
+    /// Combines the outline with results into a study, or returns an error if the reference failed and nothing else
+    /// ran.
     pub fn into_study(self, points: Vec<Point>) -> Result<Study, ReferenceFailed> {
         let study = Study::new(self.subject, self.plan, points);
         let is_empty = study.points.iter().all(|point| point.outcome().is_none());
@@ -91,7 +91,7 @@ impl Outline {
         }
     }
 
-    /// A point without runs for each configuration.
+    /// Creates a point without runs for each configuration of the plan.
     pub fn empty_points(&self, energy_of: EnergyOf) -> Vec<Point> {
         let configurations = self.plan.configurations.iter();
         configurations
@@ -100,7 +100,7 @@ impl Outline {
     }
 }
 
-/// The search of a study, if its definition names a strategy.
+/// Creates the search of a study; `None` if its definition names no strategy.
 fn search(
     definition: &Definition,
     subject: &Subject,

@@ -6,28 +6,28 @@ use sweetspot_stats::{Seed, Summary};
 
 use crate::{Axis, Configuration, EnergyOf, Point, StudySearch};
 
-/// The maximum number of runs of a configuration in a search.
+/// The maximum number of times that a search runs one configuration.
 const MAX_SEARCH_REPEATS: u32 = 16;
 
 /// One run of a plan: a configuration and the number of the repeat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Task {
-    /// The index of the configuration.
+    /// The index of the configuration in the plan.
     pub configuration: usize,
-    /// The number of the repeat, from 0.
+    /// The number of the repeat of the configuration, counted from 0.
     pub repeat: u32,
 }
 
-/// The order of the runs.
+/// The order in which the runs of a study are made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Order {
-    /// All configurations once, then again in the opposite direction, so that slow drift cancels out.
+    /// All configurations once, then again in the opposite direction, and so on; slow drift then cancels out.
     #[default]
     Interleaved,
     /// All configurations once in a random order, then again in another.
     Random,
-    /// All repeats of the first configuration, then of the second.
+    /// All repeats of the first configuration, then of the second, and so on.
     AsGiven,
 }
 
@@ -54,14 +54,14 @@ impl std::str::FromStr for Order {
     }
 }
 
-/// The precision until which a configuration is repeated.
+/// The precision at which a configuration needs no more runs.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PrecisionTarget {
     /// The maximum half-width of the 95 % intervals of time and energy, relative to their means.
     #[serde(rename = "within")]
     pub half_width: Ratio,
-    /// The largest number of runs of a configuration.
+    /// The maximum number of runs of a configuration, even if the precision is not reached.
     #[serde(rename = "most")]
     pub max_runs: u32,
 }
@@ -74,27 +74,27 @@ pub struct Plan {
     pub axes: Vec<Axis>,
     /// The configurations on the axes, in order, and the reference last if it is not among them.
     pub configurations: Vec<Configuration>,
-    /// The number of configurations on the axes: all but the reference, if that is not on the axes.
+    /// The number of configurations on the axes, without a reference that is not among them.
     pub on_axes: usize,
-    /// The index of the reference.
+    /// The index of the reference in `configurations`.
     pub reference: usize,
     /// The smallest number of runs of each configuration.
     pub repeat: u32,
-    /// The precision until which configurations are repeated, if the user gave one.
+    /// The precision at which a configuration needs no more runs; absent if the user gave none.
     pub until: Option<PrecisionTarget>,
-    /// The order of the runs.
+    /// The order in which the runs are made.
     pub order: Order,
-    /// The search that chooses the configurations to run; without one, all are run.
+    /// The search that chooses the configurations to run; absent if all are run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub search: Option<StudySearch>,
-    /// The seed that the user gave.
+    /// The seed of the study, from which the seeds of the runs are derived.
     pub seed: u64,
-    /// The names of the device and the workload, from which seeds are derived too.
+    /// The names of the device and the workload; the seeds of the runs depend on them too.
     pub subject: String,
 }
 
 impl Plan {
-    /// A plan that runs every configuration on the axes, and the reference, equally often.
+    /// Creates a plan that runs every configuration on the axes, and the reference, equally often.
     pub fn new(
         axes: Vec<Axis>,
         on_axes: Vec<Configuration>,
@@ -138,7 +138,7 @@ impl Plan {
         })
     }
 
-    /// The largest number of runs of a configuration.
+    /// The maximum number of times that the plan runs one configuration.
     pub fn max_repeats(&self) -> u32 {
         if self.search.is_some() {
             return self.repeat.max(MAX_SEARCH_REPEATS);
@@ -147,7 +147,7 @@ impl Plan {
             .map_or(self.repeat, |until| until.max_runs.max(self.repeat))
     }
 
-    /// The number of runs, as far as it is known before the first.
+    /// The number of runs of the plan, as far as it is known before the first run.
     pub fn len(&self) -> usize {
         if let Some(search) = &self.search {
             return search.max_runs(self);
@@ -160,7 +160,8 @@ impl Plan {
         self.len() == 0
     }
 
-    /// The seed of a run: a hash of its configuration and repeat, so that it is the same in any order and study.
+    /// The seed of a run: a hash of its configuration and repeat. It is therefore the same in any order and in any
+    /// study.
     pub fn seed(&self, task: Task) -> Seed {
         let configuration = &self.configurations[task.configuration];
         Seed::new(self.seed)
@@ -169,8 +170,9 @@ impl Plan {
             .number(u64::from(task.repeat))
     }
 
-    /// The runs that remain after those in `points`, in order. A configuration that failed is not run again. With
-    /// a [`PrecisionTarget`] or a search, more runs may follow these.
+    /// The runs that are still to be made after those in `points`, in order. A configuration that failed is not run
+    /// again. With a [`PrecisionTarget`] or a search, more runs may follow these. `of` is the part of the machine whose
+    /// energy is compared.
     pub fn pending(&self, points: &[Point], of: EnergyOf) -> Vec<Task> {
         if let Some(search) = &self.search {
             return search.next(self, points).into_iter().collect();
@@ -238,7 +240,7 @@ impl Plan {
         (next, total)
     }
 
-    /// The largest number of runs.
+    /// The maximum number of runs of the whole plan.
     pub fn max_runs(&self) -> usize {
         if let Some(search) = &self.search {
             return search.max_runs(self);
@@ -278,7 +280,7 @@ impl Plan {
         }
     }
 
-    /// The key by which runs are sorted.
+    /// The key by which runs are sorted into the order of the plan.
     fn order_key(&self, task: Task) -> (u64, u64) {
         let repeat = u64::from(task.repeat);
         let index = task.configuration as u64;

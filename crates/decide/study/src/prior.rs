@@ -7,12 +7,12 @@ use crate::{Definition, Plan, PriorResults, Store, StoreError, Study, Subject};
 /// The maximum number of earlier studies that a search uses; more would add little information.
 const MAX_PRIOR_STUDIES: usize = 6;
 
-/// The earlier studies that the user named but the search does not use.
+/// Which of the earlier studies that the user named are not used by the search, and why.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PriorStudies {
-    /// Studies whose results do not apply: the folder, and why.
+    /// The studies whose results do not apply: for each one, its folder and the reason.
     pub unused: Vec<(String, String)>,
-    /// Studies that cannot be read: the folder, and why.
+    /// The studies that cannot be read: for each one, its folder and the reason.
     pub damaged: Vec<(String, String)>,
 }
 
@@ -51,12 +51,12 @@ pub fn read_prior_studies(
 fn usable_results(study: &Study, subject: &Subject, plan: &Plan) -> Result<PriorResults, String> {
     let (own, device) = (study.device(), subject.devices.first());
     if device.is_none_or(|device| device.name != own.name) {
-        return Err(format!("it measured another GPU, {}", own.name));
+        return Err(format!("the study measured another GPU, {}", own.name));
     }
     if study.plan.axes != plan.axes {
         let axes = study.plan.axes.iter();
         let axes: Vec<&str> = axes.map(|axis| axis.name()).collect();
-        return Err(format!("it has other axes: {}", axes.join(", ")));
+        return Err(format!("the study has other axes: {}", axes.join(", ")));
     }
     let results = PriorResults::from_study(study, &plan.axes);
     results.ok_or_else(|| "fewer than two of its configurations have time and energy".to_owned())

@@ -14,19 +14,19 @@ use crate::{
     RunResult, SearchProgress, Status, Task,
 };
 
-/// A configuration and its runs.
+/// A configuration of a study, and its runs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Point {
-    /// The configuration.
+    /// The configuration that was run.
     pub configuration: Configuration,
     /// The part of the machine whose energy is compared.
     pub energy_of: EnergyOf,
-    /// The runs, in the order of their repeats.
+    /// The runs of the configuration, in the order of their repeats.
     pub runs: Vec<RunRecord>,
 }
 
 impl Point {
-    /// The point of a configuration that has not run yet.
+    /// Creates the point of a configuration that has no runs yet.
     pub fn new(configuration: Configuration, energy_of: EnergyOf) -> Self {
         Self {
             configuration,
@@ -35,7 +35,7 @@ impl Point {
         }
     }
 
-    /// Adds a run; if there is a run of the same repeat already, that one stays.
+    /// Adds a run, unless there is already a run with the same repeat number.
     pub fn add(&mut self, run: RunRecord) {
         let position = self
             .runs
@@ -45,7 +45,7 @@ impl Point {
         }
     }
 
-    /// Removes a run.
+    /// Removes the run with this configuration and repeat number.
     pub fn remove(&mut self, task: Task) {
         self.runs.retain(|run| run.task != task);
     }
@@ -58,7 +58,7 @@ impl Point {
         })
     }
 
-    /// The failure of the first failed run, if one failed.
+    /// The failure of the first run that failed; `None` if none did.
     pub fn failure(&self) -> Option<&Failure> {
         self.runs.iter().find_map(|run| match &run.end {
             RunEnding::Done(_) => None,
@@ -75,7 +75,7 @@ impl Point {
         }
     }
 
-    /// The power caps in force that were lower than requested: the lowest of each device.
+    /// The power caps that the devices enforced although a higher one was requested: the lowest of each device.
     pub fn reduced_caps(&self) -> Vec<&ReducedCap> {
         let mut found: Vec<&ReducedCap> = Vec::new();
         for one in self.runs.iter().flat_map(|run| &run.reduced_caps) {
@@ -88,28 +88,29 @@ impl Point {
         found
     }
 
+    /// The summary of a value over the successful runs; `None` if a run lacks it.
     fn summary(&self, value: impl Fn(&RunResult) -> Option<f64>) -> Option<Summary> {
         let values: Option<Vec<f64>> = self.results().map(value).collect();
         Summary::of(&values?)
     }
 
-    /// The summary of the times in seconds.
+    /// The mean and spread of the runs' times, in seconds.
     pub fn time(&self) -> Option<Summary> {
         self.summary(|run| Some(run.time.get()))
     }
 
-    /// The summary of the energies in joules; nothing if the energy of a run is unknown.
+    /// The mean and spread of the runs' energies, in joules; `None` if the energy of a run is unknown.
     pub fn energy(&self) -> Option<Summary> {
         self.summary(|run| Some(run.energy_of(self.energy_of)?.value.get()))
     }
 
-    /// The average power: mean energy over mean time.
+    /// The average power: mean energy divided by mean time.
     pub fn average_power(&self) -> Option<Watts> {
         let outcome = self.outcome()?;
         Some(outcome.energy? / outcome.time)
     }
 
-    /// The means of the runs; `None` if a run failed, because the mean of the others would be biased.
+    /// The means of the runs' values; `None` if a run failed, because the mean of the others would be biased.
     pub fn outcome(&self) -> Option<Outcome> {
         match self.status() {
             Status::Ok => Outcome::mean(&self.candidate().runs),
@@ -117,8 +118,8 @@ impl Point {
         }
     }
 
-    /// The point as a candidate for a choice. Settings and parameters are among its values, so that they can be
-    /// limited like measured values.
+    /// Converts the point to a candidate for a choice. Settings and parameters are among its values, so limits can
+    /// refer to them.
     pub fn candidate(&self) -> Candidate {
         let configuration = &self.configuration;
         let knobs = [Axis::PowerCap, Axis::CoreClock, Axis::MemoryClock];
@@ -150,7 +151,7 @@ impl Point {
         }
     }
 
-    /// The summary of each value that every run reported.
+    /// The mean and spread of each value that every run reported, by name.
     pub fn values(&self) -> BTreeMap<String, Summary> {
         let names = self.results().flat_map(|run| run.values.keys());
         let names: std::collections::BTreeSet<&String> = names.collect();
@@ -182,7 +183,7 @@ impl Point {
             .collect()
     }
 
-    /// The method by which the energy was measured.
+    /// The method by which the energy was measured; `None` if it is unknown.
     pub fn method(&self) -> Option<String> {
         if self.energy_of == EnergyOf::Node {
             return self.energy().map(|_| "meter".to_owned());
@@ -191,7 +192,7 @@ impl Point {
         Some(first.method.clone())
     }
 
-    /// The mean time and energy of each phase.
+    /// The mean time and energy of each phase over the runs.
     pub fn phases(&self) -> Vec<PhaseResult> {
         let Some(first) = self.results().next() else {
             return Vec::new();
@@ -213,13 +214,13 @@ impl Point {
     }
 }
 
-/// The workload of a study as documents describe it; what is unknown is absent.
+/// Information about the workload of a study for reports; what is unknown is absent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WorkloadInfo {
-    /// The name: `NETWORK@STUDY`, a path, or the command.
+    /// The name of the workload: `NETWORK@STUDY`, the path of a profile, or the command.
     pub name: String,
-    /// The name of the network alone.
+    /// The name of the simulated network alone; absent for a command.
     pub network: Option<String>,
     /// Whether the workload trains or infers: `training` or `inference`.
     pub mode: Option<String>,
@@ -229,11 +230,11 @@ pub struct WorkloadInfo {
     pub dataset: Option<String>,
     /// The batch size, if it is not an axis.
     pub batch: Option<u64>,
-    /// The number of items in a run.
+    /// The number of items that each run processes.
     pub items: Option<u64>,
     /// The GPU from whose profile the simulated work was scaled; absent if it was not scaled.
     pub scaled_from: Option<String>,
-    /// The program and its arguments, with placeholders.
+    /// The command of the workload: the program and its arguments, with placeholders; absent for a simulated workload.
     pub command: Option<Vec<String>>,
 }
 
@@ -243,29 +244,29 @@ pub struct WorkloadInfo {
 pub struct Subject {
     /// The part of the machine whose energy is compared.
     pub energy_of: EnergyOf,
-    /// The devices that may be used, in order.
+    /// The devices that the study may use, in the order in which jobs use them.
     pub devices: Vec<Descriptor>,
-    /// The devices' profile or selector, as the user named it.
+    /// The devices as the user named them: a simulated profile or a list of GPUs.
     pub device_name: String,
-    /// The workload.
+    /// The workload that the study runs.
     pub workload: WorkloadInfo,
 }
 
 /// A study and its results.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Study {
-    /// The devices and the workload.
+    /// The devices and the workload of the study.
     pub subject: Subject,
-    /// The plan of the runs.
+    /// The configurations of the study, and how often each is run.
     pub plan: Plan,
-    /// The points on the axes, in order.
+    /// The points on the axes, in the order of the plan's configurations.
     pub points: Vec<Point>,
     /// The point that all others are compared with.
     pub reference: Point,
 }
 
 impl Study {
-    /// The study of a plan with the points of its configurations, one for each.
+    /// Creates a study from a plan and the points of its configurations, one for each.
     pub fn new(subject: Subject, plan: Plan, mut points: Vec<Point>) -> Self {
         let reference = points[plan.reference].clone();
         points.truncate(plan.on_axes);
@@ -277,7 +278,7 @@ impl Study {
         }
     }
 
-    /// The progress of the search, if the study has one.
+    /// The progress of the study's search; `None` if the study has no search.
     pub fn search_progress(&self) -> Option<SearchProgress> {
         let mut points = self.points.clone();
         if self.plan.reference >= points.len() {
@@ -286,8 +287,8 @@ impl Study {
         self.plan.search.as_ref()?.progress(&self.plan, &points)
     }
 
-    /// The recommendation of the study's search, if it searched for these very criteria and the recommended point
-    /// was run.
+    /// The recommendation of the study's search; `None` if it searched for other criteria or the recommended point was
+    /// not run.
     pub fn search_recommendation(&self, criteria: &Criteria) -> Option<Recommendation> {
         let own = self.plan.search.as_ref()?.criteria();
         if own.objective != criteria.objective || own.limits != criteria.limits {
@@ -298,8 +299,8 @@ impl Study {
         point.outcome().map(|_| recommendation)
     }
 
-    /// The best point for these criteria, or why there is none. If the study searched for the same criteria, its
-    /// recommendation is chosen; otherwise the point with the best mean.
+    /// Chooses the best point by these criteria, or returns why there is none. If the study searched by the same
+    /// criteria, its recommendation is chosen; otherwise the point with the best mean.
     pub fn choose(&self, comparison: &Comparison, criteria: &Criteria) -> Result<Choice, NoChoice> {
         let preferred = self
             .search_recommendation(criteria)
@@ -307,7 +308,7 @@ impl Study {
         comparison.choose_preferring(criteria.objective, &criteria.limits, preferred)
     }
 
-    /// The number of runs so far.
+    /// The number of runs of the study so far.
     pub fn run_count(&self) -> usize {
         let on_axes: usize = self.points.iter().map(|point| point.runs.len()).sum();
         match self.plan.reference >= self.points.len() {
@@ -316,7 +317,7 @@ impl Study {
         }
     }
 
-    /// The first device.
+    /// The first device of the study.
     pub fn device(&self) -> &Descriptor {
         &self.subject.devices[0]
     }
@@ -332,7 +333,7 @@ impl Study {
         format!("{} on {}", subject.workload.name, subject.device_name)
     }
 
-    /// The points compared with the reference; a candidate has the index of its point.
+    /// Compares the points with the reference; a candidate of the comparison has the index of its point.
     pub fn comparison(&self, tariff: &Tariff) -> Comparison {
         let candidates: Vec<Candidate> = self.points.iter().map(Point::candidate).collect();
         let reference = Some(self.reference.candidate());

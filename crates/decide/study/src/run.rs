@@ -12,7 +12,7 @@ use crate::Task;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum EnergyOf {
-    /// The GPUs of the job.
+    /// The GPUs that the job uses.
     #[default]
     JobGpus,
     /// All GPUs of the node, including idle ones.
@@ -22,7 +22,7 @@ pub enum EnergyOf {
 }
 
 impl EnergyOf {
-    /// Every variant.
+    /// All parts of the machine, the smallest first.
     pub const ALL: [Self; 3] = [Self::JobGpus, Self::AllGpus, Self::Node];
 }
 
@@ -52,14 +52,14 @@ impl std::str::FromStr for EnergyOf {
 /// An amount of energy and its uncertainty.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Energy {
-    /// The estimate.
+    /// The best estimate of the energy.
     pub value: Joules,
-    /// The 95 % interval, if it is known.
+    /// The 95 % confidence interval of the energy; absent if it is unknown.
     pub interval95: Option<(Joules, Joules)>,
 }
 
 impl Energy {
-    /// A value without uncertainty.
+    /// Creates an energy without uncertainty.
     pub const fn exact(value: Joules) -> Self {
         Self {
             value,
@@ -71,16 +71,16 @@ impl Energy {
 /// The energy of each part of the machine; what is unknown is absent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Energies {
-    /// The energy of the GPUs of the job.
+    /// The energy of the GPUs that the job uses.
     pub job_gpus: Option<Energy>,
-    /// The energy of all GPUs of the node.
+    /// The energy of all GPUs of the node, including idle ones.
     pub all_gpus: Option<Energy>,
     /// The energy of the whole node, measured at the wall.
     pub node: Option<Energy>,
 }
 
 impl Energies {
-    /// The energy of one part of the machine.
+    /// The energy of this part of the machine; `None` if it is unknown.
     pub fn of(&self, of: EnergyOf) -> Option<Energy> {
         match of {
             EnergyOf::JobGpus => self.job_gpus,
@@ -93,7 +93,7 @@ impl Energies {
 /// The energy of one device in one run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DeviceEnergy {
-    /// The device.
+    /// The UUID of the device.
     pub device: DeviceId,
     /// Whether the job used the device.
     pub in_job: bool,
@@ -108,7 +108,7 @@ pub struct DeviceEnergy {
 pub struct PhaseResult {
     /// The name of the phase.
     pub name: String,
-    /// The time spent in the phase.
+    /// The total time that the run spent in the phase.
     pub time: Seconds,
     /// The energy of the job's GPUs in the phase.
     pub energy: Joules,
@@ -119,20 +119,20 @@ pub struct PhaseResult {
 pub struct RunResult {
     /// The duration of the measured part of the run.
     pub time: Seconds,
-    /// The energy of each part of the machine.
+    /// The energy of each part of the machine in the run.
     pub energies: Energies,
-    /// The energy of each device.
+    /// The energy of each device in the run.
     pub devices: Vec<DeviceEnergy>,
-    /// The number of items done, if progress is known.
+    /// The number of items that the run processed; absent if progress is unknown.
     pub items: Option<f64>,
-    /// The phases, if the workload has any.
+    /// The time and energy of each phase; empty if the workload reports no phases.
     pub phases: Vec<PhaseResult>,
     /// The values that the workload reported, such as accuracy or latency.
     pub values: BTreeMap<String, f64>,
 }
 
 impl RunResult {
-    /// The energy of one part of the machine.
+    /// The energy of this part of the machine in the run; `None` if it is unknown.
     pub fn energy_of(&self, of: EnergyOf) -> Option<Energy> {
         self.energies.of(of)
     }
@@ -144,13 +144,13 @@ impl RunResult {
 pub enum Status {
     /// Every run succeeded.
     Ok,
-    /// A run failed.
+    /// A run failed for another reason than a timeout or too little memory.
     Failed,
     /// A run took longer than its timeout.
     Timeout,
-    /// A run ran out of device memory.
+    /// A run failed because the device had too little memory.
     OutOfMemory,
-    /// There was no run, because none was needed or the study is unfinished.
+    /// The configuration was not run, because that was not needed or the study is unfinished.
     NotRun,
 }
 
@@ -177,10 +177,10 @@ impl std::str::FromStr for Status {
     }
 }
 
-/// The failure of a run.
+/// How and why a run failed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Failure {
-    /// The status: neither [`Status::Ok`] nor [`Status::NotRun`].
+    /// The kind of failure: neither [`Status::Ok`] nor [`Status::NotRun`].
     pub status: Status,
     /// Why the run failed.
     pub reason: String,
@@ -189,7 +189,7 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// A failure without output.
+    /// Creates a failure without any output of the command.
     pub fn new(status: Status, reason: impl Into<String>) -> Self {
         Self {
             status,
@@ -203,43 +203,43 @@ impl Failure {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RunEnding {
-    /// The run succeeded.
+    /// The run succeeded with this result.
     Done(RunResult),
-    /// The run failed.
+    /// The run failed for this reason.
     Failed(Failure),
 }
 
-/// A power cap that is lower in force than requested.
+/// A device's power cap that the device lowered below the requested one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ReducedCap {
-    /// The device.
+    /// The UUID of the device.
     pub device: DeviceId,
     /// The power cap that was requested and read back.
     pub requested: Watts,
-    /// The power cap in force.
+    /// The power cap that the device enforced.
     pub enforced: Watts,
-    /// Why the cap in force is lower than requested.
+    /// Why the enforced cap is lower than requested.
     pub reason: Shortfall,
 }
 
-/// One run as it is stored.
+/// One run of a study as it is stored: its result or failure, and warnings.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunRecord {
-    /// The run's configuration and repeat.
+    /// Which run it is: the index of its configuration, and its repeat number.
     pub task: Task,
     /// How the run ended.
     pub end: RunEnding,
     /// The time at which the run started, in seconds since 1970; for display only.
     pub started_unix_s: Option<f64>,
-    /// The power caps in force that were lower than requested.
+    /// The power caps that the devices enforced although a higher one was requested.
     #[serde(rename = "enforced")]
     pub reduced_caps: Vec<ReducedCap>,
-    /// The warnings about the run.
+    /// The warnings to the user about the run.
     pub warnings: Vec<String>,
 }
 
 impl RunRecord {
-    /// A run without start time and warnings.
+    /// Creates the record of a run without start time and warnings.
     pub fn new(task: Task, end: RunEnding) -> Self {
         Self {
             task,

@@ -14,14 +14,14 @@ use parquet::record::Field;
 use parquet::schema::parser::parse_message_type;
 use parquet::schema::types::ColumnPath;
 
-/// A quantity that a reading can have.
+/// A physical quantity that a reading of a device can contain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Quantity {
-    /// The power in watts.
+    /// The power of the device in watts.
     Power,
-    /// The energy counter in joules.
+    /// The value of the device's energy counter in joules.
     Energy,
-    /// The utilisation as a share of time.
+    /// The share of the time in which the device was busy.
     Utilisation,
     /// The core clock in megahertz.
     CoreClock,
@@ -32,7 +32,7 @@ pub enum Quantity {
 }
 
 impl Quantity {
-    /// Every quantity.
+    /// All quantities, in the order of their columns.
     pub const ALL: [Self; 6] = [
         Self::Power,
         Self::Energy,
@@ -42,7 +42,7 @@ impl Quantity {
         Self::Temperature,
     ];
 
-    /// The name of the quantity's column.
+    /// The name of the quantity's column in the Parquet file.
     pub const fn column(self) -> &'static str {
         match self {
             Self::Power => "power_w",
@@ -55,7 +55,7 @@ impl Quantity {
     }
 }
 
-/// The readings of one device from one source; every column is as long as `nanos`.
+/// The readings of one device from one source over time; every column has one entry for each time in `nanos`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Series {
     /// The device's UUID.
@@ -66,20 +66,21 @@ pub struct Series {
     pub nanos: Vec<i64>,
     /// The quantities that were read, and their values.
     pub columns: Vec<(Quantity, Column)>,
-    /// The reasons for throttling at each reading, separated by commas.
+    /// For each reading, the reasons for throttling, separated by commas; absent if they were not read.
     pub throttle: Option<Vec<Option<String>>>,
 }
 
-/// The values of one quantity.
+/// The values of one quantity, one for each reading.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Column {
-    /// Every reading has a value, in single precision.
+    /// Every reading has a value; stored in single precision.
     All(Vec<f32>),
-    /// Some readings have a value, in double precision.
+    /// Only some readings have a value; stored in double precision.
     Some(Vec<Option<f64>>),
 }
 
 impl Column {
+    /// The value in this row; `None` if it is absent.
     fn get(&self, row: usize) -> Option<f64> {
         match self {
             Self::All(values) => values.get(row).map(|value| f64::from(*value)),
@@ -88,7 +89,7 @@ impl Column {
     }
 }
 
-/// The bytes of a Parquet file with these series, one after the other.
+/// Creates the bytes of a Parquet file with these series, one after the other.
 pub fn write_samples(series: &[Series]) -> Result<Vec<u8>, ParquetError> {
     let has = |quantity: Quantity| {
         let mut columns = series.iter().flat_map(|one| &one.columns);
@@ -155,6 +156,7 @@ fn write_text_column(
     series: &[Series],
     text: impl Fn(&Series) -> &String,
 ) -> Result<(), ParquetError> {
+    /// The number of rows that are written at once.
     const CHUNK_ROWS: usize = 1024;
     let mut column = next_column(group)?;
     for one in series {
@@ -198,6 +200,7 @@ fn write_number_column<T: DataType>(
     write_column::<T>(group, &known, Some(&levels))
 }
 
+/// Opens the next column of a row group.
 fn next_column<'a>(
     group: &'a mut SerializedRowGroupWriter<'_, &mut Vec<u8>>,
 ) -> Result<SerializedColumnWriter<'a>, ParquetError> {
@@ -205,6 +208,7 @@ fn next_column<'a>(
     column.ok_or_else(|| ParquetError::General("a column is missing".to_owned()))
 }
 
+/// Writes values into a column; definition levels mark which rows have a value.
 fn write_column<T: DataType>(
     group: &mut SerializedRowGroupWriter<'_, &mut Vec<u8>>,
     known: &[T::T],
@@ -282,7 +286,7 @@ pub fn read_samples(file: std::fs::File) -> Result<Vec<Series>, ParquetError> {
 }
 
 impl Series {
-    /// The times in seconds and the values of a quantity, where it was read.
+    /// The values of a quantity with their times in seconds; readings without a value are left out.
     pub fn over_time(&self, quantity: Quantity) -> Vec<(f64, f64)> {
         let column = self.columns.iter().find(|(of, _)| *of == quantity);
         let Some((_, column)) = column else {

@@ -10,7 +10,7 @@ use sweetspot_quantity::{Joules, Seconds};
 
 use crate::{Axis, BATCH_PARAMETER, Configuration, Plan, Point, Status, Study, Task, text_field};
 
-/// The search of a study: its strategy, its criteria and what it knows from earlier studies.
+/// The search that chooses which configurations of a study are run: its strategy, criteria and earlier results.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StudySearch {
@@ -23,10 +23,10 @@ pub struct StudySearch {
     /// The limits that the recommendation must meet.
     #[serde(default, with = "text_field::list")]
     pub limits: Vec<Limit>,
-    /// The maximum number of runs, if the user gave one.
+    /// The maximum number of runs; absent if the user gave none.
     #[serde(default, rename = "most")]
     pub run_limit: Option<u32>,
-    /// The results of earlier studies.
+    /// The results of earlier studies that the strategy learns from.
     #[serde(default, rename = "earlier")]
     pub prior: Vec<PriorResults>,
 }
@@ -35,20 +35,20 @@ pub struct StudySearch {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PriorResults {
-    /// The name of the study.
+    /// The name of the earlier study.
     pub name: String,
     /// One row for each point: a coordinate for each knob, then the time in seconds and the energy in joules.
     pub rows: Vec<Vec<f64>>,
     /// The index of the row that the others are compared with.
     pub reference: usize,
-    /// The number of GPUs of a run.
+    /// The number of GPUs that each run used.
     pub gpus: u64,
 }
 
-/// The progress of a search.
+/// The progress of a study's search.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SearchProgress {
-    /// The number of runs so far.
+    /// The number of runs so far, failed ones included.
     pub evaluations: usize,
     /// The point that the search recommends; absent before a run has succeeded.
     pub recommendation: Option<Recommendation>,
@@ -61,7 +61,7 @@ pub struct SearchProgress {
 #[error("{0}")]
 pub struct SearchError(String);
 
-/// The largest number of runs of a guided search, including the run of its recommendation.
+/// The maximum number of runs of a guided search, including the last run, which is that of its recommendation.
 const MAX_GUIDED_RUNS: usize = 16;
 /// The maximum number of points that a search takes from an earlier study; more would add little information.
 const MAX_PRIOR_POINTS: usize = 8;
@@ -72,7 +72,7 @@ impl StudySearch {
         self.start(plan).map(|_| ())
     }
 
-    /// The largest number of runs of the search.
+    /// The maximum number of runs of the search.
     pub(crate) fn max_runs(&self, plan: &Plan) -> usize {
         let all = plan
             .configurations
@@ -85,7 +85,7 @@ impl StudySearch {
         self.run_limit.map_or(own, |limit| own.min(limit as usize))
     }
 
-    /// The next run; `None` if the search has stopped and its recommendation was run.
+    /// The next run to make; `None` if the search has stopped and its recommendation was run.
     pub(crate) fn next(&self, plan: &Plan, points: &[Point]) -> Option<Task> {
         let (mut strategy, _) = self.replay_runs(plan, points)?;
         let wanted = match strategy.ask() {
@@ -122,7 +122,7 @@ impl StudySearch {
         })
     }
 
-    /// The criteria of the search.
+    /// The objective and the limits of the search.
     pub fn criteria(&self) -> Criteria {
         Criteria {
             objective: self.objective,
@@ -158,6 +158,7 @@ impl StudySearch {
         Some((strategy, runs))
     }
 
+    /// Starts the strategy on the search space of a plan.
     fn start(&self, plan: &Plan) -> Result<Box<dyn Strategy>, SearchError> {
         let (name, objective) = (self.strategy, self.objective);
         if matches!(objective, Objective::Cost | Objective::Carbon) {
@@ -187,8 +188,8 @@ impl StudySearch {
     }
 }
 
-/// Whether a configuration needs at least as much memory as one that ran out of it: the same work with at least
-/// the same batch size, whatever the settings of the GPUs.
+/// Whether a configuration needs at least as much memory as one of those in `too_large`, which ran out of memory: the
+/// same work with at least the same batch size, whatever the GPU settings.
 fn needs_as_much_memory(own: &Configuration, too_large: &[&Configuration]) -> bool {
     let work = |configuration: &Configuration| {
         let mut parameters = configuration.parameters.clone();
@@ -226,6 +227,7 @@ fn search_space(plan: &Plan) -> Result<(Vec<KnobKind>, SearchSpace), SearchError
     Ok((knobs, space))
 }
 
+/// The values of a configuration on the axes of a plan, as numbers.
 fn coordinates(plan: &Plan, configuration: &Configuration) -> Vec<f64> {
     let value = |axis: &Axis| {
         axis.number(configuration).unwrap_or_else(|| {
@@ -239,7 +241,7 @@ fn coordinates(plan: &Plan, configuration: &Configuration) -> Vec<f64> {
 }
 
 impl PriorResults {
-    /// The results of a study over the same axes; nothing if fewer than two points have time and energy.
+    /// Extracts the results of a study over the same axes; `None` if fewer than two points have time and energy.
     pub fn from_study(study: &Study, axes: &[Axis]) -> Option<Self> {
         if study.plan.axes != axes || axes.is_empty() {
             return None;
@@ -272,6 +274,7 @@ impl PriorResults {
         })
     }
 
+    /// Converts the rows to the form that strategies learn from; `None` if a row is invalid.
     fn to_earlier_results(&self) -> Option<EarlierResults> {
         let mut points = Vec::new();
         let mut outcomes = Vec::new();

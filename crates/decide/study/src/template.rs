@@ -14,7 +14,7 @@ pub enum TemplateError {
     Unknown {
         /// The name of the placeholder.
         name: String,
-        /// The names that have values.
+        /// The names of the placeholders that can be filled, separated by commas.
         known: String,
     },
     /// The batch size is not a multiple of the number of GPUs.
@@ -22,9 +22,9 @@ pub enum TemplateError {
         "a batch of {batch} cannot be divided among {gpus} GPUs: use multiples of the number of GPUs"
     )]
     Share {
-        /// The batch size.
+        /// The batch size that cannot be divided.
         batch: String,
-        /// The number of GPUs.
+        /// The number of GPUs of the job.
         gpus: u64,
     },
 }
@@ -46,8 +46,8 @@ pub fn fill_placeholders(
         .collect()
 }
 
-/// The environment variables of a run. Each parameter has its own name, so that it can be a variable that the
-/// program reads already.
+/// The environment variables of a run. Each parameter is a variable of the same name, so a program that already reads
+/// such a variable needs no change.
 pub fn run_environment(configuration: &Configuration) -> Vec<(String, String)> {
     let parameters = configuration.parameters.clone().into_iter();
     let settings = configuration.settings(0);
@@ -72,6 +72,7 @@ pub fn run_environment(configuration: &Configuration) -> Vec<(String, String)> {
     parameters.chain(knobs).collect()
 }
 
+/// The values of the placeholders of a configuration, by name.
 fn values(
     configuration: &Configuration,
     shared: bool,
@@ -112,7 +113,8 @@ fn values(
     Ok(values)
 }
 
-/// Fills the placeholders of one word. Only a name in braces is a placeholder: awk programs and JSON are unchanged.
+/// Fills the placeholders in one argument of the command. Only a name in braces is a placeholder: awk programs and JSON
+/// are unchanged.
 fn fill_word(word: &str, values: &BTreeMap<&str, String>) -> Result<String, TemplateError> {
     let mut filled = String::new();
     let mut rest = word;

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A value that is always present.
+/// Serialises a value that is always present.
 pub mod required {
     use super::*;
 
@@ -27,7 +27,7 @@ pub mod required {
     }
 }
 
-/// A value that may be absent.
+/// Serialises a value that may be absent.
 pub mod optional {
     use super::*;
 
@@ -49,7 +49,7 @@ pub mod optional {
     }
 }
 
-/// A list of values.
+/// Serialises a list of values.
 pub mod list {
     use super::*;
 
@@ -71,7 +71,7 @@ pub mod list {
     }
 }
 
-/// A list of values that may be absent.
+/// Serialises a list of values that may be absent.
 pub mod optional_list {
     use super::*;
 

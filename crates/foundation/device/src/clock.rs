@@ -43,7 +43,7 @@ impl Sub for Moment {
 
 /// A clock that never goes back: the machine's own, or a virtual one for simulations and tests.
 pub trait Clock: Send + Sync {
-    /// The present moment.
+    /// The present time on this clock.
     fn now(&self) -> Moment;
 }
 

@@ -11,17 +11,17 @@ pub enum OpenError {
     /// There is no device with this UUID; the caller should choose a listed one.
     #[error("cannot open {device}: {reason}")]
     NotFound {
-        /// The UUID that was requested.
+        /// The UUID of the device that was requested.
         device: DeviceId,
-        /// The backend's explanation.
+        /// The backend's explanation why the device was not found.
         reason: String,
     },
-    /// The process has no permission to use the device; the user must get it.
+    /// The process has no permission to use the device; the user must grant it.
     #[error("cannot open {device}: {reason}")]
     Denied {
-        /// The device that was requested.
+        /// The UUID of the device that was requested.
         device: DeviceId,
-        /// The backend's explanation.
+        /// The backend's explanation why access was denied.
         reason: String,
     },
     /// The driver lists the device, but the device no longer answers; retrying does not help.
@@ -33,9 +33,9 @@ pub enum OpenError {
     /// The request failed for a reason that may be temporary; the caller may try again.
     #[error("cannot open {device}: {reason}")]
     Failed {
-        /// The device that was requested.
+        /// The UUID of the device that was requested.
         device: DeviceId,
-        /// The backend's explanation.
+        /// The backend's explanation why the device cannot be opened.
         reason: String,
     },
 }
@@ -54,13 +54,13 @@ pub enum ReadError {
     /// The device has no such sensor; the caller should use another one.
     #[error("the device has no {0}")]
     Unsupported(SensorKind),
-    /// The process has no permission to read this sensor; the user must get it.
+    /// The process has no permission to read this sensor; the user must grant it.
     #[error("no permission to read {0}")]
     Denied(SensorKind),
     /// The device no longer answers; retrying does not help.
     #[error("the device is lost: it no longer answers")]
     Lost,
-    /// The power limits cannot be read.
+    /// The power limits cannot be read, for this reason.
     #[error("the power limits cannot be read: {0}")]
     Limits(String),
     /// The request failed for a reason that may be temporary; the caller may try again.
@@ -68,7 +68,7 @@ pub enum ReadError {
     Failed {
         /// The sensor that could not be read.
         sensor: SensorKind,
-        /// The backend's explanation.
+        /// The backend's explanation why the sensor cannot be read.
         reason: String,
     },
 }
@@ -80,13 +80,13 @@ pub enum WriteError {
     /// The device has no such knob; the caller should choose another one.
     #[error("the device has no {0}")]
     Unsupported(Knob),
-    /// The process has no permission to set this knob; the user must get it.
+    /// The process has no permission to set this knob; the user must grant it.
     #[error("no permission to set {0}: it needs root")]
     Denied(Knob),
     /// The device does not support the value; `offered` names values that it does.
     #[error("{knob} {asked} is not supported: {offered}")]
     OutOfRange {
-        /// The knob that could not be set.
+        /// The knob whose value is not supported.
         knob: Knob,
         /// The requested value, with its unit.
         asked: String,
@@ -99,7 +99,7 @@ pub enum WriteError {
     /// The value read back differs from the value written, so the setting cannot be relied on.
     #[error("{knob} was set to {written} but reads {read}")]
     ReadBackDiffers {
-        /// The knob that could not be set.
+        /// The knob whose value could not be verified.
         knob: Knob,
         /// The value that was written, with its unit.
         written: String,
@@ -111,7 +111,7 @@ pub enum WriteError {
     Failed {
         /// The knob that could not be set.
         knob: Knob,
-        /// The backend's explanation.
+        /// The backend's explanation why the knob cannot be set.
         reason: String,
     },
 }

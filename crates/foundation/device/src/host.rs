@@ -6,7 +6,7 @@ use crate::{Actuator, Device, DeviceId, OpenError};
 pub trait ControllableDevice: Device + Actuator {}
 impl<T: Device + Actuator> ControllableDevice for T {}
 
-/// An open device from [`Host::list`] or [`Host::open`]. Reading works for every user; writing needs
+/// An open device from [`Host::list`] or [`Host::open`]. Every user can read its sensors; setting its knobs needs
 /// permission.
 pub trait HostDevice: ControllableDevice + Send + Sync {
     /// The device's index in the driver's list; a MIG slice has the index of its GPU.
@@ -16,7 +16,7 @@ pub trait HostDevice: ControllableDevice + Send + Sync {
     /// unknown.
     fn is_lost(&self) -> bool;
 
-    /// Opens the same device again, without detecting its capabilities again.
+    /// Opens the same device again, with the capabilities that were detected before.
     fn reopen(&self) -> Result<Box<dyn HostDevice>, OpenError>;
 
     /// The name of the device's architecture, such as `Hopper`.
@@ -44,7 +44,7 @@ pub trait Host: Send + Sync {
 /// The reason why the devices of a host cannot be listed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HostError {
-    /// The vendor's library or driver is absent: install it. Holds a sentence for the user.
+    /// The vendor's library or driver is missing; the text tells the user what to install.
     #[error("{0}")]
     Unavailable(String),
     /// The vendor's library returned an error.
@@ -59,7 +59,7 @@ pub enum HostError {
     },
 }
 
-/// Whether MIG slices of a GPU may be selected. A slice can be read, but shares the settings of its GPU.
+/// Whether MIG slices of a GPU may be selected. The sensors of a slice can be read, but it has no settings of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MigSlices {
     /// MIG slices may be selected.
@@ -68,10 +68,10 @@ pub enum MigSlices {
     Exclude,
 }
 
-/// Which devices to use, and whether the user or the environment said so.
+/// Which devices to use: all, those that the user named, or those in the environment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Selector<'a> {
-    /// Every device.
+    /// All devices are used.
     All,
     /// The devices that the user named on the command line.
     Flag(&'a str),
@@ -80,7 +80,7 @@ pub enum Selector<'a> {
 }
 
 impl<'a> Selector<'a> {
-    /// Uses the user's list if there is one, else the list in `CUDA_VISIBLE_DEVICES`, else all devices.
+    /// Selects the user's list if there is one, else the list in `CUDA_VISIBLE_DEVICES`, else all devices.
     pub fn new(flag: Option<&'a str>, cuda_visible_devices: Option<&'a str>) -> Self {
         let (list, selector): (&str, fn(&'a str) -> Self) = match (flag, cuda_visible_devices) {
             (Some(list), _) => (list, Self::Flag),
@@ -98,9 +98,9 @@ impl<'a> Selector<'a> {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{problem}; the GPUs here are {known}")]
 pub struct SelectError {
-    /// The problem with the list, as a clause for the user.
+    /// What is wrong with the list, as the beginning of an error message.
     pub problem: String,
-    /// The devices that exist, with index and UUID, as text.
+    /// The existing devices with index and UUID, as the end of an error message.
     pub known: String,
 }
 
@@ -129,37 +129,39 @@ pub fn select_devices(
             known: known.collect::<Vec<_>>().join(", "),
         }
     };
-    let mut places = Vec::new();
+    let mut positions = Vec::new();
     for name in list.split(',').map(str::trim) {
-        let place = devices
+        let position = devices
             .iter()
             .position(|device| is_named(device.as_ref(), name));
-        match place {
-            Some(place) if !may_be_slice && is_slice(devices[place].as_ref()) => {
+        match position {
+            Some(position) if !may_be_slice && is_slice(devices[position].as_ref()) => {
                 return Err(refuse(format!(
-                    "{name} is a slice, which shares its GPU's settings: name the GPU"
+                    "{name} is a MIG slice, which has no settings of its own: name its GPU"
                 )));
             }
-            Some(place) if places.contains(&place) => {
+            Some(position) if positions.contains(&position) => {
                 return Err(refuse(format!("`{name}` is given twice")));
             }
-            Some(place) => places.push(place),
+            Some(position) => positions.push(position),
             // CUDA ends its list at the first unknown name.
-            None if is_cuda && !places.is_empty() => break,
+            None if is_cuda && !positions.is_empty() => break,
             None => return Err(refuse(format!("there is no GPU `{name}`"))),
         }
     }
     let mut devices: Vec<_> = devices.into_iter().map(Some).collect();
-    Ok(places
+    Ok(positions
         .into_iter()
-        .filter_map(|place| devices[place].take())
+        .filter_map(|position| devices[position].take())
         .collect())
 }
 
+/// Whether a device is a MIG slice of a GPU.
 fn is_slice(device: &dyn HostDevice) -> bool {
     device.descriptor().parent.is_some()
 }
 
+/// Whether a name in a list means this device: its index, or the beginning of its UUID.
 fn is_named(device: &dyn HostDevice, name: &str) -> bool {
     match name.parse::<u32>() {
         Ok(index) => !is_slice(device) && device.index() == index,

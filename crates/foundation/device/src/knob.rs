@@ -7,7 +7,7 @@ use sweetspot_quantity::{Megahertz, Quantity, Watts};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Knob {
-    /// The power limit, in watts.
+    /// The power cap: the maximum power of the device.
     PowerCap,
     /// The frequency to which the cores are locked.
     CoreClock,
@@ -25,7 +25,7 @@ impl std::fmt::Display for Knob {
     }
 }
 
-/// The values that a knob supports.
+/// The values that a knob of a device supports.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Domain<Q> {
@@ -36,7 +36,7 @@ pub enum Domain<Q> {
         /// The largest supported value.
         max: Q,
     },
-    /// These values only, in ascending order.
+    /// Only these values, in ascending order.
     Levels(Vec<Q>),
 }
 
@@ -49,7 +49,7 @@ impl<Q: Quantity + std::fmt::Display> Domain<Q> {
         }
     }
 
-    /// Describes, as a clause for a message, the supported values next to an unsupported one.
+    /// Returns a phrase for an error message that names the supported values nearest to an unsupported one.
     pub fn describe_nearest(&self, value: Q) -> String {
         match self {
             Self::Range { min, max } => format!("choose {min} to {max}"),
@@ -73,7 +73,7 @@ impl<Q: Quantity + std::fmt::Display> Domain<Q> {
 /// A knob's supported values, its default, and whether its setting can be read back.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct KnobRange<Q> {
-    /// The supported values.
+    /// The values that the knob supports.
     pub domain: Domain<Q>,
     /// The vendor's default, which may differ from the present setting.
     pub default: Q,
@@ -85,16 +85,16 @@ pub struct KnobRange<Q> {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "knob", rename_all = "kebab-case")]
 pub enum KnobDescriptor {
-    /// The values of [`Knob::PowerCap`].
+    /// The power cap ([`Knob::PowerCap`]) and the values that it supports.
     PowerCap(KnobRange<Watts>),
-    /// The values of [`Knob::CoreClock`].
+    /// The core clock ([`Knob::CoreClock`]) and the values that it supports.
     CoreClock(KnobRange<Megahertz>),
-    /// The values of [`Knob::MemoryClock`].
+    /// The memory clock ([`Knob::MemoryClock`]) and the values that it supports.
     MemoryClock(KnobRange<Megahertz>),
 }
 
 impl KnobDescriptor {
-    /// Which knob this describes.
+    /// The knob that this descriptor belongs to.
     pub const fn knob(&self) -> Knob {
         match self {
             Self::PowerCap(_) => Knob::PowerCap,

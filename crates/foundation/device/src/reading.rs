@@ -5,7 +5,7 @@ use sweetspot_quantity::{Celsius, Joules, Megahertz, Ratio, Watts};
 
 use crate::{Moment, SensorKind};
 
-/// The value of a sensor, with the unit that its kind has.
+/// The value of a sensor, in the unit of its kind of sensor.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Amount {
@@ -26,36 +26,36 @@ pub enum Amount {
 /// The reasons why a device does not run faster.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Throttle {
-    /// The clock is low because no work runs on the device.
+    /// Whether the clock is low because no work runs on the device.
     pub idle: bool,
-    /// The power cap limits the clock.
+    /// Whether the power cap limits the clock.
     pub power_cap: bool,
-    /// A clock setting limits the clock.
+    /// Whether a clock setting limits the clock.
     pub clock_setting: bool,
-    /// The temperature limits the clock.
+    /// Whether the temperature limits the clock.
     pub thermal: bool,
-    /// Another hardware limit of the board limits the clock.
+    /// Whether another hardware limit of the board limits the clock.
     pub hardware: bool,
 }
 
-/// The power samples that one read removed from the driver's buffer.
+/// The power samples that were read from the driver's buffer at once.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct DrainedSamples {
     /// The samples, oldest first, with times on the machine's monotonic clock.
     pub readings: Vec<Reading>,
-    /// Whether the machine's wall clock was set since the last drain. Drivers stamp samples with it, so the
-    /// times of samples before and after that cannot be compared.
+    /// Whether the machine's wall clock was changed since the last read. Drivers use it for the times of samples, so
+    /// times before and after the change cannot be compared.
     pub clock_stepped: bool,
 }
 
 /// The three power limits of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PowerLimits {
-    /// The limit that was requested last.
+    /// The power limit that was requested last.
     pub requested: Watts,
-    /// The limit in force: the lowest of the requested limit and those of the board.
+    /// The power limit that the device enforces: the lowest of the requested limit and those of the board.
     pub enforced: Watts,
-    /// The vendor's default limit.
+    /// The vendor's default power limit.
     pub default: Watts,
 }
 

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use sweetspot_quantity::Seconds;
 
-/// The kind of a sensor.
+/// What a sensor of a device measures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SensorKind {
@@ -50,11 +50,11 @@ impl std::fmt::Display for SensorKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Scope {
-    /// The whole device.
+    /// The sensor measures the whole device.
     Device,
-    /// The device's memory alone.
+    /// The sensor measures the device's memory alone.
     Memory,
-    /// The module that carries the device, with everything else on it.
+    /// The sensor measures the module that carries the device, with everything else on it.
     Module,
 }
 
@@ -67,8 +67,8 @@ pub struct SensorDescriptor {
     pub scope: Scope,
     /// The vendor's function or field for the sensor, such as `nvmlDeviceGetPowerUsage`.
     pub source: String,
-    /// The time between two new values; `None` if unknown.
+    /// The time between two updates of the sensor's value; `None` if unknown.
     pub update_period: Option<Seconds>,
-    /// The time over which one value is averaged; `None` if unknown.
+    /// The time over which each value of the sensor is averaged; `None` if unknown.
     pub window: Option<Seconds>,
 }

@@ -9,19 +9,19 @@ use crate::Knob;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Settings {
-    /// The power limit, in watts.
+    /// The requested power cap; `None` to leave it unchanged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub power_cap: Option<Watts>,
-    /// The clock to which the cores are locked.
+    /// The clock to which the cores are to be locked; `None` to leave it unchanged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub core_clock: Option<Megahertz>,
-    /// The clock to which the memory is locked.
+    /// The clock to which the memory is to be locked; `None` to leave it unchanged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory_clock: Option<Megahertz>,
 }
 
 impl Settings {
-    /// A copy that sets one knob only.
+    /// Returns a copy that sets only this knob.
     pub fn only(&self, knob: Knob) -> Self {
         let mut part = Self::default();
         match knob {
@@ -32,7 +32,7 @@ impl Settings {
         part
     }
 
-    /// The knobs that have a value, clocks before the power cap.
+    /// The knobs that have a value, in the order in which they are set: clocks before the power cap.
     pub fn knobs(&self) -> Vec<Knob> {
         let named = [
             (Knob::MemoryClock, self.memory_clock.is_some()),
@@ -44,7 +44,7 @@ impl Settings {
     }
 }
 
-/// The reason why the value in force is lower than the requested one.
+/// The reason why a device enforces a lower value than requested.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Shortfall {
@@ -67,13 +67,13 @@ pub struct AppliedKnob<Q> {
     pub shortfall: Option<Shortfall>,
 }
 
-/// The values in force after [`Settings`] were applied.
+/// The values that the device enforces after [`Settings`] were applied.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct AppliedSettings {
-    /// The power cap; `None` if none was requested.
+    /// The power cap after it was set; `None` if none was requested.
     pub power_cap: Option<AppliedKnob<Watts>>,
-    /// The core clock; `None` if none was requested.
+    /// The core clock after it was set; `None` if none was requested.
     pub core_clock: Option<AppliedKnob<Megahertz>>,
-    /// The memory clock; `None` if none was requested.
+    /// The memory clock after it was set; `None` if none was requested.
     pub memory_clock: Option<AppliedKnob<Megahertz>>,
 }

@@ -33,7 +33,8 @@ pub trait Device {
 /// Sets the knobs of a device. A simulated device implements this itself; for a real one, the client of the
 /// guard process does.
 pub trait Actuator {
-    /// Sets knobs and returns the values now in force. All values are checked before the first is written.
+    /// Sets knobs and returns the values that the device then enforces. All values are checked before the first is
+    /// written.
     fn apply(&mut self, settings: &Settings) -> Result<AppliedSettings, WriteError>;
 
     /// Resets a knob to the device's default. This is how a clock is unlocked: NVML cannot report the lock that

@@ -110,7 +110,7 @@ fn devices_are_selected_by_index_uuid_or_beginning_of_uuid() {
         ("", "there is no GPU ``"),
         ("GPU", "there is no GPU `GPU`"),
         ("0,GPU-aaaa", "`GPU-aaaa` is given twice"),
-        ("MIG-cccc", "is a slice"),
+        ("MIG-cccc", "is a MIG slice"),
     ] {
         let message = flag(list).unwrap_err();
         assert!(message.contains(problem), "{message}");

@@ -13,13 +13,13 @@ pub enum Tuning {
     /// Sweetspot does not change settings.
     #[default]
     Off,
-    /// Sweetspot tries settings, so the workload should base no decisions on its present speed.
+    /// Sweetspot tries different settings, so the workload should base no decisions on its present speed.
     Exploring,
     /// Sweetspot has chosen a setting and no longer changes it.
     Settled,
 }
 
-/// Writes the control words. Only sweetspot writes them; the workload reads them.
+/// The control words in shared memory. Sweetspot writes them; the workload only reads them.
 #[derive(Debug)]
 pub struct Control(pub(crate) Map);
 
@@ -41,6 +41,7 @@ impl Control {
         );
     }
 
+    /// Writes the control word with this index.
     fn set(&self, index: usize, value: u64) {
         self.0
             .word(CONTROL_HEADER_SIZE + index * 8)

@@ -13,9 +13,9 @@ pub enum LinkError {
         folder.display()
     )]
     Folder {
-        /// The link folder.
+        /// The folder of the shared-memory link to the workload.
         folder: PathBuf,
-        /// The system's error.
+        /// The operating system's error.
         source: io::Error,
     },
     /// The link folder belongs to another user, or other users can write to it.
@@ -24,7 +24,7 @@ pub enum LinkError {
         folder.display()
     )]
     NotPrivate {
-        /// The link folder.
+        /// The folder of the shared-memory link to the workload.
         folder: PathBuf,
     },
     /// Another sweetspot process uses the link folder.
@@ -33,7 +33,7 @@ pub enum LinkError {
         folder.display()
     )]
     Busy {
-        /// The link folder.
+        /// The folder of the shared-memory link to the workload.
         folder: PathBuf,
     },
     /// No sweetspot process reads the folder that [`crate::LINK_VARIABLE`] names.
@@ -42,32 +42,32 @@ pub enum LinkError {
         folder.display()
     )]
     NoTool {
-        /// The link folder.
+        /// The folder of the shared-memory link to the workload.
         folder: PathBuf,
     },
     /// A file in the link folder could not be created, read or written.
     #[error("cannot use {}: {source}", file.display())]
     File {
-        /// The ring file or control file.
+        /// The path of the file.
         file: PathBuf,
-        /// The system's error.
+        /// The operating system's error.
         source: io::Error,
     },
     /// A file in the link folder is not a valid ring file or control file.
     #[error("{} is not a valid link file: {why}; it is ignored", file.display())]
     Malformed {
-        /// The ring file or control file.
+        /// The path of the file.
         file: PathBuf,
-        /// The problem, as a clause about the file or record.
+        /// The problem with the file, such as "the file is truncated".
         why: &'static str,
     },
-    /// The file was written by a version with another layout.
+    /// The file was written by a program version with another file layout.
     #[error(
         "{} has layout version {found}, this program reads version {known}: install the client that came with it",
         file.display()
     )]
     Version {
-        /// The ring file or control file.
+        /// The path of the file.
         file: PathBuf,
         /// The layout version of the file.
         found: u32,
@@ -77,26 +77,26 @@ pub enum LinkError {
     /// A ring file is from an earlier boot, so its times cannot be compared with the present clock.
     #[error("{} is from another boot of this machine; remove it", file.display())]
     OtherBoot {
-        /// The ring file or control file.
+        /// The path of the ring file.
         file: PathBuf,
     },
     /// A ring file has a record that no client can have written.
     #[error("{} is damaged at record {record}: {why}; the rest of it is ignored", file.display())]
     Damaged {
-        /// The ring file or control file.
+        /// The path of the ring file.
         file: PathBuf,
         /// The index of the damaged record, counted from 0.
         record: u64,
-        /// The problem, as a clause about the file or record.
+        /// The problem with the record, such as "the record's kind is unknown".
         why: &'static str,
     },
-    /// There are more rings than can be read at once. The others are read after some of these end.
+    /// There are more rings than can be read at once. The others are read when some of these have ended.
     #[error(
         "too many threads write to {}: only {limit} are read at once, the others when some end; mark phases from fewer threads",
         folder.display()
     )]
     TooManyRings {
-        /// The link folder.
+        /// The folder of the shared-memory link to the workload.
         folder: PathBuf,
         /// The number of rings that are read at once.
         limit: usize,

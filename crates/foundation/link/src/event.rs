@@ -21,29 +21,29 @@ pub struct Ring {
     pub rank: Option<u32>,
 }
 
-/// Something that the reader found on the link to the workload.
+/// Something that the reader found on the shared-memory link to the workload.
 #[derive(Debug)]
 pub enum Event {
-    /// A thread of the workload has opened a ring.
+    /// A thread of the workload has created its ring buffer.
     Appeared(Ring),
     /// A thread of the workload has written a record.
     Record(Record),
     /// Records are missing between the previous event of this ring and the next: the ring was full, or writing
     /// failed.
     Lost {
-        /// The ring without these records.
+        /// The ring in which records are missing.
         ring: Ring,
         /// The number of missing records.
         count: u64,
     },
     /// The ring's table of names is full: records with further names are reported as `(other names)`.
     NamesRefused {
-        /// The ring without these records.
+        /// The ring whose table of names is full.
         ring: Ring,
         /// The number of names rejected since the last such event of this ring.
         count: u64,
     },
-    /// The thread closed its ring or has ended; the ring has no further records.
+    /// The thread has closed its ring or has ended; no further records follow.
     Ended(Ring),
     /// A ring file is damaged or cannot be read, and is ignored from now on. Other rings are not affected.
     Fault(LinkError),
@@ -52,20 +52,20 @@ pub enum Event {
 /// A record that a thread of the workload wrote.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Record {
-    /// The ring without these records.
+    /// The ring to which the record was written.
     pub ring: Ring,
-    /// The time of writing; for a [`Mark::Phase`], the time when the phase began.
+    /// The time at which the record was written; for a [`Mark::Phase`], the time at which the phase began.
     pub at: Moment,
-    /// What the record says.
+    /// The content of the record.
     pub mark: Mark,
 }
 
-/// What a record says.
+/// The content of a record.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Mark {
-    /// A phase begins.
+    /// The phase with this name begins.
     Begin(Name),
-    /// A phase ends.
+    /// The phase with this name ends.
     End(Name),
     /// A phase that was timed by other means, such as by the GPU, and recorded afterwards.
     Phase {
@@ -74,7 +74,7 @@ pub enum Mark {
         /// The time when the phase ended.
         end: Moment,
     },
-    /// The workload has processed this many items since its last such record.
+    /// The workload has completed this many items since its last such record.
     Items(u64),
     /// The workload reports a value, such as an accuracy or a queue length.
     Value {

@@ -16,11 +16,14 @@ use crate::layout::{CONTROL_FILE, CONTROL_FILE_SIZE, RING_PREFIX, control_bytes}
 use crate::map::Map;
 use crate::{Control, LinkError, Moment};
 
+/// The beginning of a link folder's name.
 const FOLDER_PREFIX: &str = "sweetspot-link-";
+/// The name of the control file while it is being written.
 const CONTROL_TEMPORARY_FILE: &str = ".control";
 /// The maximum number of folder entries that are listed; further ones are ignored.
 const MAX_ENTRIES: usize = 16_384;
 
+/// A link folder, locked by this process.
 #[derive(Debug)]
 pub(crate) struct Folder {
     path: PathBuf,
@@ -83,6 +86,7 @@ impl Folder {
         })
     }
 
+    /// The path of the folder.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -139,6 +143,7 @@ impl Folder {
         Ok((is_regular && stat.st_nlink == 1).then(|| File::from(fd)))
     }
 
+    /// Removes a file from the folder, and returns whether that succeeded.
     pub fn remove(&self, name: &CStr) -> bool {
         rustix::fs::unlinkat(&self.fd, name, AtFlags::empty()).is_ok()
     }
@@ -157,7 +162,7 @@ impl Drop for Folder {
     }
 }
 
-/// Removes the folders of sweetspot processes that were killed: those whose lock is free.
+/// Removes the link folders that killed sweetspot processes have left: those whose lock is free.
 fn remove_abandoned(parent: &Path) {
     let Ok(parent) = open_folder(parent) else {
         return;
@@ -182,11 +187,13 @@ fn remove_abandoned(parent: &Path) {
     }
 }
 
+/// Opens a folder, but not through a symbolic link.
 fn open_folder(path: &Path) -> rustix::io::Result<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     rustix::fs::open(path, flags, Mode::empty())
 }
 
+/// Calls a function with the name of each entry of a folder.
 fn for_each_entry(folder: &OwnedFd, mut with: impl FnMut(&CStr)) -> rustix::io::Result<()> {
     for entry in Dir::read_from(folder)?.take(MAX_ENTRIES) {
         with(entry?.file_name());
@@ -194,8 +201,8 @@ fn for_each_entry(folder: &OwnedFd, mut with: impl FnMut(&CStr)) -> rustix::io::
     Ok(())
 }
 
-/// Removes the link's own files, or with `everything` all files and empty folders. Symbolic links are not
-/// followed.
+/// Removes the files that belong to the link; if `everything` is set, all files and empty folders. Symbolic
+/// links are not followed.
 fn remove_entries(folder: &OwnedFd, everything: bool) {
     let mut names = Vec::new();
     let _ = for_each_entry(folder, |name| names.push(name.to_owned()));

@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 
-/// This machine's boot and this process's pid namespace.
+/// The machine's boot and the pid namespace in which this process runs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Host {
     /// The kernel's boot id; zero if unknown.
@@ -13,6 +13,7 @@ pub(crate) struct Host {
 }
 
 impl Host {
+    /// Describes the boot and the pid namespace of this process.
     pub fn current() -> Self {
         let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id");
         Self {
@@ -51,6 +52,7 @@ pub(crate) fn thread_start() -> u64 {
 /// The process's rank in a distributed job, from the environment variables of the usual launchers. A rank
 /// within the whole job is preferred to one within the node.
 pub(crate) fn rank() -> Option<u32> {
+    /// The environment variables, those of the whole job first.
     const NAMES: [&str; 4] = ["RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID", "LOCAL_RANK"];
     NAMES
         .iter()
@@ -58,6 +60,7 @@ pub(crate) fn rank() -> Option<u32> {
         .filter(|&rank| rank != u32::MAX)
 }
 
+/// Parses the kernel's boot id, which is a UUID in text form.
 fn parse_boot(text: &str) -> Option<[u8; 16]> {
     let digits: String = text.trim().chars().filter(|&c| c != '-').collect();
     let number = u128::from_str_radix(&digits, 16).ok()?;

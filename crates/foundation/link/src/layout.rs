@@ -5,45 +5,75 @@ use crate::host::Host;
 #[cfg(target_endian = "big")]
 compile_error!("version 1 of the link is for little-endian machines");
 
+/// The version of the file layout.
 pub(crate) const VERSION: u32 = 1;
+/// The beginning of a ring file's name.
 pub(crate) const RING_PREFIX: &str = "ring-";
+/// The name of the control file.
 pub(crate) const CONTROL_FILE: &str = "control";
 
+/// The first bytes of a ring file.
 pub(crate) const RING_MAGIC: [u8; 8] = *b"SWSPRING";
+/// The size of a ring file's header, in bytes.
 pub(crate) const HEADER_SIZE: usize = 256;
+/// The offset of the number of records that the writer dropped.
 pub(crate) const LOST_OFFSET: usize = 128;
+/// The offset of the number of names that the writer rejected.
 pub(crate) const REFUSED_OFFSET: usize = 136;
+/// The offset of the word that is not zero after the writer has closed the ring.
 pub(crate) const CLOSED_OFFSET: usize = 144;
-/// The offset of two words with the reader's index. If they differ, the reader is about to update the second.
+/// The offset of two words, both with the number of records read so far. They differ while the reader updates
+/// them.
 pub(crate) const READ_INDEX_OFFSET: usize = 192;
 
+/// The size of an entry in the table of names, in bytes.
 pub(crate) const SLOT_SIZE: usize = 128;
+/// The number of entries in a new ring's table of names.
 pub(crate) const DEFAULT_SLOTS: u32 = 256;
+/// The maximum number of entries in the table of names.
 pub(crate) const MAX_SLOTS: u32 = 4096;
+/// The name of records whose own name did not fit into the table.
 pub(crate) const OTHER_NAMES: &str = "(other names)";
 
+/// The size of a record, in bytes.
 pub(crate) const RECORD_SIZE: usize = 32;
+/// The default number of records in a ring.
 pub(crate) const DEFAULT_CAPACITY: u32 = 32_768;
+/// The minimum number of records in a ring.
 pub(crate) const MIN_CAPACITY: u32 = 64;
+/// The maximum number of records in a ring.
 pub(crate) const MAX_CAPACITY: u32 = 1 << 20;
 
+/// The first bytes of the control file.
 pub(crate) const CONTROL_MAGIC: [u8; 8] = *b"SWSPCTRL";
+/// The size of the control file's header, in bytes.
 pub(crate) const CONTROL_HEADER_SIZE: usize = 64;
+/// The number of control words, of which only a few are in use.
 pub(crate) const CONTROL_WORDS: usize = 32;
+/// The size of the control file, in bytes.
 pub(crate) const CONTROL_FILE_SIZE: usize = CONTROL_HEADER_SIZE + CONTROL_WORDS * 8;
+/// The index of the control word with the batch size.
 pub(crate) const BATCH_SIZE_INDEX: usize = 0;
+/// The index of the control word with the state of tuning.
 pub(crate) const TUNING_INDEX: usize = 1;
 
+/// The number of `CLOCK_MONOTONIC` in a ring's header.
 const CLOCK_MONOTONIC: u32 = 1;
+/// The number that stands for "no rank" in a ring's header.
 const NO_RANK: u32 = u32::MAX;
 
+/// The kind of a record that begins a phase.
 pub(crate) const KIND_BEGIN: u32 = 1;
+/// The kind of a record that ends a phase.
 pub(crate) const KIND_END: u32 = 2;
+/// The kind of a record with a number of completed items.
 pub(crate) const KIND_ITEMS: u32 = 3;
+/// The kind of a record with a value.
 pub(crate) const KIND_VALUE: u32 = 4;
+/// The kind of a record with a phase that was timed by other means.
 pub(crate) const KIND_PHASE: u32 = 5;
 
-/// The reason why the header of a ring file or control file was rejected.
+/// Why the header of a ring file or control file was rejected.
 #[derive(Debug, PartialEq)]
 pub(crate) enum HeaderError {
     Malformed(&'static str),
@@ -51,7 +81,7 @@ pub(crate) enum HeaderError {
     OtherBoot,
 }
 
-/// The part of a ring file's header that never changes.
+/// The constant part of a ring file's header.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Header {
     pub capacity: u32,
@@ -65,6 +95,7 @@ pub(crate) struct Header {
 }
 
 impl Header {
+    /// Encodes the header.
     pub fn bytes(&self) -> [u8; HEADER_SIZE] {
         let mut bytes = [0; HEADER_SIZE];
         let mut put = |at: usize, data: &[u8]| bytes[at..at + data.len()].copy_from_slice(data);
@@ -94,7 +125,7 @@ impl Header {
     pub fn parse(bytes: &[u8; HEADER_SIZE], host: &Host) -> Result<Self, HeaderError> {
         if bytes[..8] != RING_MAGIC {
             return Err(HeaderError::Malformed(
-                "it does not begin with the magic bytes of a ring",
+                "the file does not begin with the magic bytes of a ring",
             ));
         }
         let version = u32_at(bytes, 8);
@@ -109,13 +140,19 @@ impl Header {
         }
         let (capacity, slots) = (u32_at(bytes, 20), u32_at(bytes, 24));
         if !is_capacity(capacity) {
-            return Err(HeaderError::Malformed("its capacity is invalid"));
+            return Err(HeaderError::Malformed(
+                "the ring capacity in its header is invalid",
+            ));
         }
         if !(1..=MAX_SLOTS).contains(&slots) {
-            return Err(HeaderError::Malformed("its number of names is invalid"));
+            return Err(HeaderError::Malformed(
+                "the number of names in its header is invalid",
+            ));
         }
         if u32_at(bytes, 32) != CLOCK_MONOTONIC {
-            return Err(HeaderError::Malformed("its clock is not CLOCK_MONOTONIC"));
+            return Err(HeaderError::Malformed(
+                "the clock in its header is not CLOCK_MONOTONIC",
+            ));
         }
         let mut boot = [0; 16];
         boot.copy_from_slice(&bytes[40..56]);
@@ -135,6 +172,7 @@ impl Header {
         })
     }
 
+    /// The offset of an entry of the table of names.
     pub fn slot(&self, name: u32) -> usize {
         HEADER_SIZE + name as usize * SLOT_SIZE
     }
@@ -145,12 +183,13 @@ impl Header {
         self.slot(self.slots) + place as usize * RECORD_SIZE
     }
 
+    /// The length of the whole ring file, in bytes.
     pub fn length(&self) -> usize {
         self.slot(self.slots) + self.capacity as usize * RECORD_SIZE
     }
 }
 
-/// One record as stored in a ring file.
+/// A record as it is stored in a ring file.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct RawRecord {
     pub at: u64,
@@ -162,6 +201,7 @@ pub(crate) struct RawRecord {
 }
 
 impl RawRecord {
+    /// Decodes the bytes of a record.
     pub fn parse(bytes: &[u8]) -> Self {
         let word = u32_at(bytes, 16);
         Self {
@@ -180,6 +220,7 @@ pub(crate) const fn third_word(kind: u32, name: u32, lost: u64) -> u64 {
     (name | kind << 16) as u64 | lost << 32
 }
 
+/// Encodes the header and the control words of a new control file.
 pub(crate) fn control_bytes(host: &Host, capacity: u32) -> [u8; CONTROL_FILE_SIZE] {
     let mut bytes = [0; CONTROL_FILE_SIZE];
     bytes[..8].copy_from_slice(&CONTROL_MAGIC);
@@ -200,7 +241,7 @@ pub(crate) fn control_bytes(host: &Host, capacity: u32) -> [u8; CONTROL_FILE_SIZ
 pub(crate) fn parse_control(bytes: &[u8; CONTROL_HEADER_SIZE]) -> Result<u32, HeaderError> {
     if bytes[..8] != CONTROL_MAGIC {
         return Err(HeaderError::Malformed(
-            "it does not begin with the magic bytes of a control file",
+            "the file does not begin with the magic bytes of a control file",
         ));
     }
     let version = u32_at(bytes, 8);
@@ -215,11 +256,14 @@ pub(crate) fn parse_control(bytes: &[u8; CONTROL_HEADER_SIZE]) -> Result<u32, He
     }
     let capacity = u32_at(bytes, 20);
     if !is_capacity(capacity) {
-        return Err(HeaderError::Malformed("its capacity is invalid"));
+        return Err(HeaderError::Malformed(
+            "the ring capacity in its header is invalid",
+        ));
     }
     Ok(capacity)
 }
 
+/// Whether a number of records is a valid capacity of a ring.
 pub(crate) fn is_capacity(capacity: u32) -> bool {
     capacity.is_power_of_two() && (MIN_CAPACITY..=MAX_CAPACITY).contains(&capacity)
 }
@@ -237,6 +281,7 @@ pub(crate) fn slot_bytes(name: &str) -> [u8; SLOT_SIZE] {
     bytes
 }
 
+/// Decodes an entry of the table of names; `None` if it is empty or not valid text.
 pub(crate) fn parse_slot(bytes: &[u8; SLOT_SIZE]) -> Option<&str> {
     let length = usize::from(bytes[0]);
     if length == 0 {
@@ -245,12 +290,14 @@ pub(crate) fn parse_slot(bytes: &[u8; SLOT_SIZE]) -> Option<&str> {
     std::str::from_utf8(bytes.get(1..=length)?).ok()
 }
 
+/// The little-endian 32-bit number at an offset.
 pub(crate) fn u32_at(bytes: &[u8], at: usize) -> u32 {
     let mut part = [0; 4];
     part.copy_from_slice(&bytes[at..at + 4]);
     u32::from_le_bytes(part)
 }
 
+/// The little-endian 64-bit number at an offset.
 pub(crate) fn u64_at(bytes: &[u8], at: usize) -> u64 {
     let mut part = [0; 8];
     part.copy_from_slice(&bytes[at..at + 8]);

@@ -7,13 +7,13 @@ use std::collections::BTreeMap;
 use crate::Moment;
 use crate::event::{Event, Mark, Name, Record, Ring};
 
-/// The maximum number of overlapping phases that are searched for the one that contains a given phase.
+/// To find the phase that contains a given one, at most this many overlapping phases are searched.
 const MAX_SEARCHED_PHASES: usize = 64;
 
 /// A phase with its beginning and end.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PhaseSpan {
-    /// The ring that contains the phase's marks.
+    /// The ring buffer of the thread that wrote the marks.
     pub ring: Ring,
     /// The name of the phase.
     pub name: Name,
@@ -21,10 +21,10 @@ pub struct PhaseSpan {
     pub begin: Moment,
     /// The time when the phase ended.
     pub end: Moment,
-    /// The number of phases in the same ring that contain this one.
+    /// The number of phases in the same ring that contain this phase.
     pub depth: usize,
-    /// The index of the innermost span that contains this one; `None` if there is none. Phases without an end
-    /// are not considered.
+    /// The index of the innermost span that contains this span; `None` if there is none. Phases without an
+    /// end are not considered.
     pub parent: Option<usize>,
 }
 
@@ -33,7 +33,7 @@ pub struct PhaseSpan {
 pub enum Irregularity {
     /// A phase ended that had not begun.
     EndWithoutBegin {
-        /// The ring that contains the marks.
+        /// The ring buffer of the thread that wrote the marks.
         ring: Ring,
         /// The name of the phase.
         name: Name,
@@ -42,7 +42,7 @@ pub enum Irregularity {
     },
     /// A phase had no end mark before its ring ended or before records were lost.
     BeginWithoutEnd {
-        /// The ring that contains the marks.
+        /// The ring buffer of the thread that wrote the marks.
         ring: Ring,
         /// The name of the phase.
         name: Name,
@@ -51,7 +51,7 @@ pub enum Irregularity {
     },
     /// A phase ended while a phase that had begun inside it was still open. Both are still reported as spans.
     Crossing {
-        /// The ring that contains the marks.
+        /// The ring buffer of the thread that wrote the marks.
         ring: Ring,
         /// The name of the phase that ended.
         name: Name,
@@ -62,7 +62,7 @@ pub enum Irregularity {
     },
     /// A phase was recorded with an end before its beginning; it is not reported as a span.
     Backwards {
-        /// The ring that contains the marks.
+        /// The ring buffer of the thread that wrote the marks.
         ring: Ring,
         /// The name of the phase.
         name: Name,
@@ -73,9 +73,9 @@ pub enum Irregularity {
     },
     /// Records are missing, so the phases that were open at that time have no end mark.
     Lost {
-        /// The ring that contains the marks.
+        /// The ring buffer of the thread that wrote the marks.
         ring: Ring,
-        /// The number of missing records.
+        /// The number of records that are missing.
         count: u64,
     },
 }
@@ -91,21 +91,23 @@ pub fn pair_phases<'a>(
     let mut pairing = Pairing::default();
     for event in events {
         match event {
-            Event::Record(record) => pairing.record(record),
-            Event::Lost { ring, count } => pairing.lost(*ring, *count),
-            Event::Ended(ring) => pairing.ended(*ring),
+            Event::Record(record) => pairing.add_record(record),
+            Event::Lost { ring, count } => pairing.report_lost(*ring, *count),
+            Event::Ended(ring) => pairing.end_ring(*ring),
             Event::Appeared(_) | Event::NamesRefused { .. } | Event::Fault(_) => {}
         }
     }
     pairing.finish()
 }
 
+/// A phase whose end may not have been found yet.
 #[derive(Debug)]
 struct MarkedPhase {
     span: PhaseSpan,
     has_ended: bool,
 }
 
+/// The state of pairing: the phases found so far.
 #[derive(Debug, Default)]
 struct Pairing {
     nodes: Vec<MarkedPhase>,
@@ -116,7 +118,7 @@ struct Pairing {
 }
 
 impl Pairing {
-    fn record(&mut self, record: &Record) {
+    fn add_record(&mut self, record: &Record) {
         let Record { ring, at, mark } = record;
         match mark {
             Mark::Begin(name) => {
@@ -125,7 +127,7 @@ impl Pairing {
                 open.push(self.nodes.len());
                 self.push(*ring, name, *at, depth, parent);
             }
-            Mark::End(name) => self.end(*ring, name, *at),
+            Mark::End(name) => self.end_phase(*ring, name, *at),
             Mark::Phase { name, end } => {
                 let node = self.nodes.len();
                 self.push(*ring, name, *at, 0, None);
@@ -137,6 +139,7 @@ impl Pairing {
         }
     }
 
+    /// Adds a phase that begins at `at` and has no end yet.
     fn push(&mut self, ring: Ring, name: &Name, at: Moment, depth: usize, parent: Option<usize>) {
         self.nodes.push(MarkedPhase {
             span: PhaseSpan {
@@ -151,7 +154,7 @@ impl Pairing {
         });
     }
 
-    fn end(&mut self, ring: Ring, name: &Name, at: Moment) {
+    fn end_phase(&mut self, ring: Ring, name: &Name, at: Moment) {
         let open = self.open.entry(ring).or_default();
         let nodes = &self.nodes;
         let Some(place) = open.iter().rposition(|&it| nodes[it].span.name == *name) else {
@@ -172,6 +175,7 @@ impl Pairing {
         self.close(node, at);
     }
 
+    /// Sets the end of a phase; returns whether that was valid.
     fn close(&mut self, node: usize, end: Moment) -> bool {
         let MarkedPhase { span, has_ended } = &mut self.nodes[node];
         if end < span.begin {
@@ -187,12 +191,13 @@ impl Pairing {
         true
     }
 
-    fn lost(&mut self, ring: Ring, count: u64) {
+    fn report_lost(&mut self, ring: Ring, count: u64) {
         self.irregularities.push(Irregularity::Lost { ring, count });
-        self.ended(ring);
+        self.end_ring(ring);
     }
 
-    fn ended(&mut self, ring: Ring) {
+    /// Reports the open phases of an ended ring as irregularities.
+    fn end_ring(&mut self, ring: Ring) {
         for node in self.open.remove(&ring).unwrap_or_default() {
             let span = &self.nodes[node].span;
             self.irregularities.push(Irregularity::BeginWithoutEnd {
@@ -206,7 +211,7 @@ impl Pairing {
     fn finish(mut self) -> (Vec<PhaseSpan>, Vec<Irregularity>) {
         let rings: Vec<Ring> = self.open.keys().copied().collect();
         for ring in rings {
-            self.ended(ring);
+            self.end_ring(ring);
         }
         for (_, places) in std::mem::take(&mut self.recorded_later) {
             self.nest(places);

@@ -63,6 +63,7 @@ impl Reader {
         Self::from_folder(Folder::open(folder)?, capacity)
     }
 
+    /// Creates the control file in a folder; the workload's new rings have this capacity, in records.
     fn from_folder(folder: Folder, capacity: u32) -> Result<Self, LinkError> {
         let host = Host::current();
         tracing::debug!(folder = %folder.path().display(), capacity, "link opened");
@@ -112,6 +113,7 @@ impl Reader {
         events
     }
 
+    /// Opens the ring files that are new in the folder.
     fn discover(&mut self, events: &mut Vec<Event>) {
         let names = match self.folder.rings() {
             Ok(names) => names,
@@ -139,7 +141,7 @@ impl Reader {
                 Ok(Some(file)) => RingFile::open(file, path, self.found, &self.host),
                 Ok(None) => Err(LinkError::Malformed {
                     file: path,
-                    why: "it is not a regular file",
+                    why: "the file is not a regular file",
                 }),
                 Err(error) if is_short_of_descriptors(&error) => {
                     self.too_many(followed, events);
@@ -164,6 +166,7 @@ impl Reader {
         }
     }
 
+    /// Reports once that more rings exist than can be read at once.
     fn too_many(&mut self, limit: usize, events: &mut Vec<Event>) {
         if !std::mem::replace(&mut self.reported_too_many, true) {
             let folder = self.folder().to_owned();
@@ -171,11 +174,13 @@ impl Reader {
         }
     }
 
+    /// The path of a file in the link folder.
     fn path(&self, name: &CString) -> PathBuf {
         self.folder().join(OsStr::from_bytes(name.to_bytes()))
     }
 }
 
+/// Logs an event.
 fn log(event: &Event) {
     match event {
         Event::Appeared(ring) => tracing::debug!(?ring, "ring opened"),
@@ -193,6 +198,7 @@ fn log(event: &Event) {
     }
 }
 
+/// Whether the process or the system has no free file descriptors.
 fn is_short_of_descriptors(error: &std::io::Error) -> bool {
     let code = error.raw_os_error();
     [Errno::MFILE, Errno::NFILE]

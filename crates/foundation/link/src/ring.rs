@@ -18,10 +18,14 @@ use crate::layout::{
 };
 use crate::{LinkError, Moment};
 
+/// The number of records that are read first, because most reads find few records.
 const FIRST_CHUNK_RECORDS: usize = 64;
+/// The number of records that are read at once if there are many.
 const CHUNK_RECORDS: usize = 1024;
+/// A missing record counts as lost after this many nanoseconds.
 const MAX_HOLE_NANOS: u64 = 500_000_000;
 
+/// A ring file, as the reader sees it.
 #[derive(Debug)]
 pub(crate) struct RingFile {
     file: File,
@@ -30,15 +34,16 @@ pub(crate) struct RingFile {
     ring: Ring,
     /// The number of the next record to read, counted from the first record ever written.
     next: u64,
-    /// The numbers of lost records and of rejected names that were reported so far.
+    /// The number of lost records that were reported so far.
     lost: u64,
+    /// The number of rejected names that were reported so far.
     refused: u64,
     /// The time since which the next record has been missing although the record after it is there.
     hole_since: Option<Moment>,
     names: Vec<Option<Name>>,
 }
 
-/// The words of the header that the writer changes.
+/// The part of the header that the writer changes.
 struct State {
     lost: u64,
     refused: u64,
@@ -46,6 +51,7 @@ struct State {
 }
 
 impl RingFile {
+    /// Opens a ring file and checks its header; `number` identifies the ring in events.
     pub fn open(file: File, path: PathBuf, number: u32, host: &Host) -> Result<Self, LinkError> {
         let mut bytes = [0; HEADER_SIZE];
         match file.read_exact_at(&mut bytes, 0) {
@@ -61,7 +67,7 @@ impl RingFile {
             Err(source) => return Err(LinkError::File { file: path, source }),
         };
         if length != header.length() as u64 {
-            let why = "its length does not match its header";
+            let why = "the file's length does not match its header";
             return Err(LinkError::Malformed { file: path, why });
         }
         let read = [
@@ -86,6 +92,7 @@ impl RingFile {
         })
     }
 
+    /// The identity of the ring.
     pub fn ring(&self) -> Ring {
         self.ring
     }
@@ -121,6 +128,7 @@ impl RingFile {
         Ok(emptied)
     }
 
+    /// Reads the part of the header that the writer changes.
     fn state(&self) -> Result<State, LinkError> {
         let mut bytes = [0; CLOSED_OFFSET + 8 - LOST_OFFSET];
         self.read(&mut bytes, LOST_OFFSET)?;
@@ -131,6 +139,7 @@ impl RingFile {
         })
     }
 
+    /// Reports records and names that the writer has dropped since the last call.
     fn report_counts(&mut self, state: &State, events: &mut Vec<Event>) {
         let ring = self.ring;
         if state.lost > self.lost {
@@ -176,7 +185,7 @@ impl RingFile {
             let bytes = &mut buffer[..count * RECORD_SIZE];
             self.read(bytes, self.header.record(self.next))?;
             if self.published(bytes) != count {
-                return Err(self.damaged("it was changed after it was complete"));
+                return Err(self.damaged("the record was changed after it was complete"));
             }
             for record in bytes.chunks_exact(RECORD_SIZE) {
                 self.decode(RawRecord::parse(record), events)?;
@@ -189,7 +198,7 @@ impl RingFile {
         Ok(false)
     }
 
-    /// The number of consecutive records, from the next one on, with the expected sequence number.
+    /// The number of complete records at the beginning of `bytes`: those with the expected sequence number.
     fn published(&self, bytes: &[u8]) -> usize {
         bytes
             .chunks_exact(RECORD_SIZE)
@@ -198,7 +207,7 @@ impl RingFile {
             .count()
     }
 
-    /// Whether the next record has been written meanwhile. If not, the record's sequence number must be that of
+    /// Whether the next record has been written meanwhile. If it has not, its sequence number must be that of
     /// the previous lap, or zero during a write; any other number is an error.
     fn has_arrived(&self) -> Result<bool, LinkError> {
         let expected = self.next.saturating_add(1);
@@ -213,11 +222,12 @@ impl RingFile {
                 return Ok(false);
             }
         }
-        Err(self.damaged("its sequence number is not the expected one"))
+        Err(self.damaged("the record's sequence number is not the expected one"))
     }
 
-    /// Whether the next record will never be written, because its writer was interrupted and went on with the
-    /// one after it. This is assumed after [`MAX_HOLE_NANOS`]; otherwise the ring would seem empty forever.
+    /// Whether the next record will never be written, because its writer was interrupted and continued with
+    /// the record after it. This is assumed after [`MAX_HOLE_NANOS`]; otherwise the ring would seem empty
+    /// forever.
     fn is_hole(&mut self, ended: bool) -> Result<bool, LinkError> {
         let after = self.next.saturating_add(1);
         let skipped = self.sequence(after)? == after.saturating_add(1);
@@ -230,12 +240,14 @@ impl RingFile {
         Ok(ended || now.nanos().saturating_sub(since.nanos()) > MAX_HOLE_NANOS)
     }
 
+    /// Reads the sequence number of a record.
     fn sequence(&self, number: u64) -> Result<u64, LinkError> {
         let mut bytes = [0; 8];
         self.read(&mut bytes, self.header.record(number) + RECORD_SIZE - 8)?;
         Ok(u64::from_le_bytes(bytes))
     }
 
+    /// Converts a record to an event.
     fn decode(&mut self, raw: RawRecord, events: &mut Vec<Event>) -> Result<(), LinkError> {
         let ring = self.ring;
         let count = u64::from(raw.lost.wrapping_sub(self.lost as u32));
@@ -255,16 +267,17 @@ impl RingFile {
                 name: self.name(raw.name)?,
                 value: f64::from_bits(raw.value),
             },
-            _ => return Err(self.damaged("its kind is unknown")),
+            _ => return Err(self.damaged("the record's kind is unknown")),
         };
         let at = Moment::from_nanos(raw.at);
         events.push(Event::Record(Record { ring, at, mark }));
         Ok(())
     }
 
+    /// The name with this index in the table of names.
     fn name(&mut self, index: u32) -> Result<Name, LinkError> {
         let Some(known) = self.names.get(index as usize) else {
-            return Err(self.damaged("its name's index is outside of the table of names"));
+            return Err(self.damaged("the record's name index is outside of the table of names"));
         };
         if let Some(name) = known {
             return Ok(name.clone());
@@ -272,7 +285,7 @@ impl RingFile {
         let mut slot = [0; SLOT_SIZE];
         self.read(&mut slot, self.header.slot(index))?;
         let Some(text) = parse_slot(&slot) else {
-            return Err(self.damaged("its name is missing in the table of names"));
+            return Err(self.damaged("the record's name is missing in the table of names"));
         };
         let name = Name::from(text);
         self.names[index as usize] = Some(name.clone());
@@ -290,12 +303,14 @@ impl RingFile {
             .map_err(|source| unreadable(self.path.clone(), source))
     }
 
+    /// Reads bytes at an offset of the file.
     fn read(&self, bytes: &mut [u8], at: usize) -> Result<(), LinkError> {
         self.file
             .read_exact_at(bytes, at as u64)
             .map_err(|source| unreadable(self.path.clone(), source))
     }
 
+    /// The error that the next record is damaged.
     fn damaged(&self, why: &'static str) -> LinkError {
         LinkError::Damaged {
             file: self.path.clone(),
@@ -305,14 +320,16 @@ impl RingFile {
     }
 }
 
+/// The error that the file cannot be read.
 fn unreadable(file: PathBuf, source: io::Error) -> LinkError {
     if source.kind() == io::ErrorKind::UnexpectedEof {
-        let why = "it is truncated";
+        let why = "the file is truncated";
         return LinkError::Malformed { file, why };
     }
     LinkError::File { file, source }
 }
 
+/// Converts a problem with the header to an error about the file.
 fn header_error(file: PathBuf, error: HeaderError) -> LinkError {
     match error {
         HeaderError::Malformed(why) => LinkError::Malformed { file, why },

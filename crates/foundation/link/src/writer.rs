@@ -36,7 +36,8 @@ pub struct Writer {
     header: Header,
     /// The number of the next record to write, counted from 0.
     next: Cell<u64>,
-    /// The first record number that does not fit into the ring buffer, by the reader's index when it was last read.
+    /// The number of the first record that does not fit into the ring, as of the last look at the reader's
+    /// progress.
     limit: Cell<u64>,
     lost: Cell<u64>,
     /// The batch size last reported as [`crate::value::BATCH_SIZE`]; 0 if none was.
@@ -57,7 +58,7 @@ impl Writer {
         }
     }
 
-    /// Opens a ring in a link folder.
+    /// Creates the calling thread's ring buffer in the folder of a shared-memory link.
     pub fn open(folder: &Path) -> Result<Self, LinkError> {
         let (control, capacity) = open_control(folder)?;
         let host = Host::current();
@@ -185,6 +186,7 @@ impl Writer {
         self.lost.get()
     }
 
+    /// Writes a record, or counts it as lost if the ring is full.
     #[inline]
     fn write(&self, kind: u32, name: u32, at: Moment, value: u64) {
         let number = self.next.get();
@@ -205,6 +207,7 @@ impl Writer {
         self.word(record + 24, number + 1);
     }
 
+    /// Checks whether the reader has made room for the record with this number.
     #[cold]
     fn room(&self, number: u64) -> bool {
         let read = |at| self.map.word(at).load(Ordering::Acquire);
@@ -215,6 +218,7 @@ impl Writer {
         number < self.limit.get()
     }
 
+    /// The index of a name in the table of names; 0 if the table is full.
     fn name(&self, name: &str) -> u32 {
         if let Some(&index) = self.names.borrow().get(name) {
             return index;
@@ -222,6 +226,7 @@ impl Writer {
         self.new_name(name)
     }
 
+    /// Adds a name to the table of names and returns its index.
     #[cold]
     fn new_name(&self, name: &str) -> u32 {
         let mut names = self.names.borrow_mut();
@@ -244,6 +249,7 @@ impl Writer {
         index
     }
 
+    /// Writes a word of the ring file.
     #[inline]
     fn word(&self, offset: usize, value: u64) {
         self.map.word(offset).store(value, Ordering::Release);
@@ -270,13 +276,14 @@ impl Drop for Phase<'_> {
     }
 }
 
+/// Opens the control file; returns it with the capacity that new rings should have.
 fn open_control(folder: &Path) -> Result<(Map, u32), LinkError> {
     let path = folder.join(CONTROL_FILE);
     let open = || -> io::Result<(Map, [u8; CONTROL_HEADER_SIZE])> {
         let file = File::open(&path)?;
         if file.metadata()?.len() != CONTROL_FILE_SIZE as u64 {
             return Err(io::Error::other(
-                "it does not have the length of a control file",
+                "the file does not have the length of a control file",
             ));
         }
         let mut header = [0; CONTROL_HEADER_SIZE];
@@ -304,6 +311,7 @@ fn open_control(folder: &Path) -> Result<(Map, u32), LinkError> {
     }
 }
 
+/// Creates a ring file and maps it into memory.
 fn create(path: &Path, header: &Header) -> io::Result<Map> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
     let file = File::from(rustix::fs::open(path, flags, Mode::RUSR | Mode::WUSR)?);

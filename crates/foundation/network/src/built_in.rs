@@ -4,6 +4,7 @@ use include_dir::{Dir, include_dir};
 
 use crate::{Network, NetworkError, parse};
 
+/// The description files of the built-in networks.
 static NETWORKS: Dir = include_dir!("$CARGO_MANIFEST_DIR/networks");
 
 /// The names of the built-in networks.

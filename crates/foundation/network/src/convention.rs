@@ -17,6 +17,7 @@ pub enum Convention {
 }
 
 impl Convention {
+    /// Each set of rules with its name on the command line.
     const ALL: [(Self, &'static str); 3] = [
         (Self::Usual, "usual"),
         (Self::EquationsAsPrinted, "equations-as-printed"),
@@ -46,6 +47,7 @@ pub enum Precision {
 }
 
 impl Precision {
+    /// Each number format with its name on the command line.
     const ALL: [(Self, &'static str); 5] = [
         (Self::Fp32, "fp32"),
         (Self::Tf32, "tf32"),

@@ -144,12 +144,12 @@ impl<'a> Cost<'a> {
         }
     }
 
-    /// The bytes read. As in equation 11, the weights count once for every item of the batch.
+    /// The number of bytes that `counts` reads. As in equation 11, the weights count once for every item of the batch.
     pub fn read_bytes(&self, counts: &Counts) -> u128 {
         (counts.read + counts.weights) * u128::from(self.precision.bytes())
     }
 
-    /// The bytes written.
+    /// The number of bytes that `counts` writes.
     pub fn written_bytes(&self, counts: &Counts) -> u128 {
         (counts.written + counts.gradients) * u128::from(self.precision.bytes())
     }
@@ -171,6 +171,7 @@ impl Counts {
     }
 }
 
+/// Converts counts for `own_batch` items to counts for `batch` items.
 fn scaled(counts: Counts, batch: u64, own_batch: u64) -> Counts {
     let (batch, own) = (u128::from(batch), u128::from(own_batch.max(1)));
     let scale = |value: u128| value * batch / own;

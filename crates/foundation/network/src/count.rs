@@ -7,17 +7,17 @@ use crate::{Activation, Arithmetic, Convention, Convolution, Kind, Layer, PoolKi
 /// The number of operations by kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Operations {
-    /// Multiply-accumulates.
+    /// The number of multiply-accumulates.
     pub macs: u128,
-    /// Additions and subtractions.
+    /// The number of additions and subtractions.
     pub additions: u128,
-    /// Multiplications.
+    /// The number of multiplications.
     pub multiplications: u128,
-    /// Maxima and comparisons.
+    /// The number of maxima and comparisons.
     pub maxima: u128,
-    /// Divisions and roots.
+    /// The number of divisions and roots.
     pub divisions: u128,
-    /// Exponentials.
+    /// The number of exponentials.
     pub exponentials: u128,
 }
 
@@ -63,7 +63,7 @@ impl Add for Operations {
 /// The operations of one layer, and the tensor elements that it reads and writes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// The operations.
+    /// The operations of the layer, by kind.
     pub operations: Operations,
     /// The number of elements read, without weights.
     pub read: u128,
@@ -124,6 +124,7 @@ impl Counts {
     }
 }
 
+/// Counts the operations of a layer's forward pass.
 fn operations(layer: &Layer, convention: Convention) -> Operations {
     let inputs = u128::from(layer.input_elements());
     let outputs = u128::from(layer.output_elements());
@@ -194,6 +195,7 @@ fn operations(layer: &Layer, convention: Convention) -> Operations {
     }
 }
 
+/// Counts an activation function on `inputs` elements.
 fn activation_operations(activation: Activation, inputs: u128) -> Operations {
     let none = Operations::default();
     match activation {
@@ -268,6 +270,7 @@ fn attention(
     }
 }
 
+/// Counts a softmax over `elements` elements.
 fn softmax(elements: u128) -> Operations {
     Operations {
         exponentials: elements,
@@ -277,6 +280,7 @@ fn softmax(elements: u128) -> Operations {
     }
 }
 
+/// Counts a pooling layer; `seen` is the number of elements under all positions of its window.
 fn pooling_operations(
     kind: PoolKind,
     seen: u128,
@@ -296,7 +300,7 @@ fn pooling_operations(
     }
 }
 
-/// The paper has no equation for local response normalisation; its table counts it like batch normalisation
+/// Counts local response normalisation. The paper has no equation for it; its table counts it like batch normalisation
 /// (equation 6).
 fn local_response(elements: u128, size: u128, convention: Convention) -> Operations {
     if convention.follows_paper() {
@@ -315,6 +319,7 @@ fn local_response(elements: u128, size: u128, convention: Convention) -> Operati
     }
 }
 
+/// Counts element-wise arithmetic on the inputs of a layer.
 fn element_wise(what: Arithmetic, layer: &Layer, outputs: u128) -> Operations {
     let operands = layer.inputs.len().max(2) as u128 - 1;
     let count = outputs * operands;
@@ -344,10 +349,12 @@ fn positions(shape: &Shape) -> u128 {
     u128::from(shape.elements() / shape.channels().max(1))
 }
 
+/// The number of channels of a layer's first input.
 fn channels_in(layer: &Layer) -> u128 {
     u128::from(layer.inputs.first().map_or(1, Shape::channels))
 }
 
+/// The number of spatial positions of the output, as the paper's equations compute it.
 fn spatial_as_printed(layer: &Layer, window: &crate::Window) -> u128 {
     let Some(input) = layer.inputs.first() else {
         return 0;

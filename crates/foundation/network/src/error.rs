@@ -17,9 +17,9 @@ pub enum NetworkError {
     /// The file cannot be read.
     #[error("cannot read {path}: {reason}")]
     Unreadable {
-        /// The path that was given.
+        /// The path of the file.
         path: String,
-        /// The system's explanation.
+        /// The operating system's explanation.
         reason: String,
     },
     /// A line of a network description is invalid.
@@ -35,7 +35,7 @@ pub enum NetworkError {
     /// An ONNX file is invalid, truncated or too large.
     #[error("{file}: {problem}")]
     File {
-        /// The path that was given.
+        /// The path of the ONNX file.
         file: String,
         /// The problem, as a clause for the user.
         problem: String,
@@ -43,17 +43,17 @@ pub enum NetworkError {
     /// The shape of an input of an ONNX file is unknown or invalid.
     #[error("{file}: input `{input}` {problem}")]
     Input {
-        /// The path that was given.
+        /// The path of the ONNX file.
         file: String,
         /// The input's name.
         input: String,
-        /// The problem, and what to do about it.
+        /// The problem, as a clause for the user.
         problem: String,
     },
     /// A node of an ONNX file is invalid.
     #[error("{file}: node {node}: {problem}")]
     Node {
-        /// The path that was given.
+        /// The path of the ONNX file.
         file: String,
         /// The node's name and operator.
         node: String,

@@ -20,9 +20,9 @@ pub struct Convolution {
 /// The function that reduces several elements to one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PoolKind {
-    /// The maximum.
+    /// The maximum of the elements.
     Max,
-    /// The mean.
+    /// The mean of the elements.
     Average,
 }
 
@@ -59,7 +59,7 @@ pub enum Kind {
     FullyConnected {
         /// The number of inputs on which each output depends.
         inputs: u64,
-        /// The number of outputs.
+        /// The number of outputs of the layer.
         outputs: u64,
         /// Whether a bias is added to each output.
         bias: bool,
@@ -71,7 +71,7 @@ pub enum Kind {
     },
     /// Scaled dot-product attention: scores, softmax, weighted sum.
     Attention {
-        /// The number of heads.
+        /// The number of attention heads.
         heads: u64,
         /// The lengths of a query vector and of a value vector in one head.
         sizes: (u64, u64),
@@ -95,7 +95,7 @@ pub enum Kind {
     BatchNormalisation,
     /// A normalisation over neighbouring channels.
     LocalResponseNormalisation {
-        /// The number of neighbouring channels.
+        /// The number of neighbouring channels that are normalised together.
         size: u64,
     },
     /// A normalisation over an item, or over a group of its channels.
@@ -113,7 +113,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The kind's name in tables and documents.
+    /// The name of the kind in tables and documents.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Convolution(Convolution { transposed, .. }) if *transposed => {
@@ -142,7 +142,7 @@ impl Kind {
         }
     }
 
-    /// Whether the layer is a matrix product. The backward pass of one needs two: one for the gradient of each
+    /// Whether the layer is a matrix product. Its backward pass needs two products, one for the gradient of each
     /// factor.
     pub fn multiplies_matrices(&self) -> bool {
         matches!(
@@ -158,13 +158,13 @@ impl Kind {
 /// A layer of a network.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layer {
-    /// The name, which is unique in the network.
+    /// The name of the layer, which is unique in the network.
     pub name: String,
     /// What the layer computes.
     pub kind: Kind,
-    /// The shapes of the inputs, without weights.
+    /// The shape of each input of the layer, without weights.
     pub inputs: Vec<Shape>,
-    /// The shapes of the outputs.
+    /// The shape of each output of the layer.
     pub outputs: Vec<Shape>,
     /// The number of trained weights, without those that the layer shares with an earlier one.
     pub parameters: u64,

@@ -18,14 +18,14 @@ pub struct UnknownOperator {
 pub struct Variant {
     /// How the variant differs from the network, for display.
     pub about: String,
-    /// The layers, in execution order.
+    /// The layers of the variant, in execution order.
     pub layers: Vec<Layer>,
 }
 
 /// A network as a list of layers.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Network {
-    /// The name or path that was given.
+    /// The name or path that the caller gave.
     pub name: String,
     /// The title for display.
     pub title: String,

@@ -67,6 +67,7 @@ pub fn roofline(cost: &Cost<'_>, gpu: &GpuCeilings) -> (Vec<Bound>, Bound) {
     (bounds, total)
 }
 
+/// The lower bound for one set of counts.
 fn bound(cost: &Cost<'_>, counts: &Counts, gpu: &GpuCeilings) -> Bound {
     let operations = &counts.operations;
     let compute = Seconds::new(

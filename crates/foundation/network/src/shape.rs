@@ -8,8 +8,9 @@ use std::str::FromStr;
 pub struct Shape(Vec<u64>);
 
 impl Shape {
-    /// The maximum numbers of elements and of axes of a tensor.
+    /// The maximum number of elements of a tensor.
     const MAX_ELEMENTS: u64 = 1 << 40;
+    /// The maximum number of axes of a tensor.
     const MAX_AXES: usize = 16;
 
     /// Creates a shape; the error says why it is too large.

@@ -3,13 +3,13 @@
 /// A sliding window, with one value per spatial axis in each field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Window {
-    /// The size of the kernel.
+    /// The size of the kernel on each spatial axis.
     pub kernel: Vec<u64>,
-    /// The distance between two neighbouring positions of the kernel.
+    /// The distance between two neighbouring positions of the kernel, on each axis.
     pub stride: Vec<u64>,
-    /// The numbers of elements added before and after the input.
+    /// The numbers of elements added before and after the input, on each axis.
     pub padding: Vec<(u64, u64)>,
-    /// The distance between two elements of the kernel.
+    /// The distance between two elements of the kernel, on each axis.
     pub dilation: Vec<u64>,
     /// Whether a last position at which the kernel extends beyond the input counts (ONNX `ceil_mode`).
     pub ceil: bool,
@@ -28,7 +28,7 @@ impl Window {
         }
     }
 
-    /// The number of elements of the kernel.
+    /// The number of elements in the kernel.
     pub fn volume(&self) -> u64 {
         self.kernel.iter().fold(1, |all, k| all.saturating_mul(*k))
     }
@@ -86,6 +86,7 @@ impl Window {
         sizes.collect()
     }
 
+    /// Checks that the window has as many axes as the input, and positive sizes.
     fn check(&self, input: &[u64]) -> Result<(), String> {
         let axes = self.kernel.len();
         let parts = [self.stride.len(), self.padding.len(), self.dilation.len()];

@@ -8,7 +8,7 @@ use crate::{Bytes, BytesPerSecond, Joules, Ratio, Seconds, Watts};
 macro_rules! linear {
     ($name:ident) => {
         impl $name {
-            /// The value zero.
+            /// The quantity zero.
             pub const ZERO: Self = Self(0.0);
 
             /// The smaller of two values.

@@ -3,27 +3,29 @@
 use crate::arithmetic::linear;
 use crate::text::textual;
 
-/// The size of a unit in base units of its quantity.
+/// The size of a unit, in base units of its quantity.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Scale {
-    /// Ten to this power. Conversion is exact in decimal text, so such units are used for printing too.
+    /// The unit is decimal to this power base units. Conversion is exact in decimal text, so such units are used for
+    /// printing too.
     Ten(i32),
-    /// Any other factor, as for `Wh` and `min`. Such units are parsed but never printed.
+    /// The unit is this many base units, as for `Wh` and `min`. Such units are parsed but never printed.
     Factor(f64),
 }
 
-/// A unit of a quantity.
+/// A unit in which a quantity can be written.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Unit {
-    /// The symbol, such as `kW`.
+    /// The symbol of the unit, such as `kW`.
     pub symbol: &'static str,
-    /// The size in base units.
+    /// The size of the unit in base units of its quantity.
     pub scale: Scale,
     /// Whether values may be printed in this unit.
     pub printed: bool,
 }
 
-const fn ten(symbol: &'static str, exponent: i32) -> Unit {
+/// A unit of decimal to the power `exponent` base units, for parsing and printing.
+const fn decimal(symbol: &'static str, exponent: i32) -> Unit {
     Unit {
         symbol,
         scale: Scale::Ten(exponent),
@@ -31,7 +33,8 @@ const fn ten(symbol: &'static str, exponent: i32) -> Unit {
     }
 }
 
-const fn read_only(symbol: &'static str, scale: Scale) -> Unit {
+/// A unit that is parsed but never printed.
+const fn parse_only(symbol: &'static str, scale: Scale) -> Unit {
     Unit {
         symbol,
         scale,
@@ -43,13 +46,13 @@ const fn read_only(symbol: &'static str, scale: Scale) -> Unit {
 pub trait Quantity: Copy + PartialOrd + Sized {
     /// The name of the quantity in messages, such as `power`.
     const NAME: &'static str;
-    /// The symbol of the base unit: that of [`Quantity::base`] and of numbers without a unit.
+    /// The symbol of the base unit. [`Quantity::base`] and numbers without a unit are in this unit.
     const BASE: &'static str;
-    /// All units that are parsed.
+    /// All units in which the quantity can be written.
     const UNITS: &'static [Unit];
     /// Creates the quantity from its value in base units.
     fn from_base(value: f64) -> Self;
-    /// The value in base units.
+    /// The value of the quantity in base units.
     fn base(self) -> f64;
 }
 
@@ -91,40 +94,40 @@ macro_rules! quantity {
 }
 
 quantity!(
-    /// Power.
+    /// A power, in watts.
     Watts,
     "power",
     "W",
-    &[ten("mW", -3), ten("W", 0), ten("kW", 3), ten("MW", 6)]
+    &[decimal("mW", -3), decimal("W", 0), decimal("kW", 3), decimal("MW", 6)]
 );
 quantity!(
-    /// Energy.
+    /// An amount of energy, in joules.
     Joules,
     "energy",
     "J",
     &[
-        ten("mJ", -3),
-        ten("J", 0),
-        ten("kJ", 3),
-        ten("MJ", 6),
-        ten("GJ", 9),
-        read_only("Wh", Scale::Factor(3600.0)),
-        read_only("kWh", Scale::Factor(3.6e6)),
+        decimal("mJ", -3),
+        decimal("J", 0),
+        decimal("kJ", 3),
+        decimal("MJ", 6),
+        decimal("GJ", 9),
+        parse_only("Wh", Scale::Factor(3600.0)),
+        parse_only("kWh", Scale::Factor(3.6e6)),
     ]
 );
 quantity!(
-    /// A span of time.
+    /// A span of time, in seconds.
     Seconds,
     "time",
     "s",
     &[
-        ten("ns", -9),
-        ten("us", -6),
-        ten("ms", -3),
-        ten("s", 0),
-        read_only("µs", Scale::Ten(-6)),
-        read_only("min", Scale::Factor(60.0)),
-        read_only("h", Scale::Factor(3600.0)),
+        decimal("ns", -9),
+        decimal("us", -6),
+        decimal("ms", -3),
+        decimal("s", 0),
+        parse_only("µs", Scale::Ten(-6)),
+        parse_only("min", Scale::Factor(60.0)),
+        parse_only("h", Scale::Factor(3600.0)),
     ]
 );
 impl Seconds {
@@ -135,15 +138,15 @@ impl Seconds {
 }
 
 quantity!(
-    /// The frequency of a clock.
+    /// The frequency of a clock, in megahertz.
     Megahertz,
     "frequency",
     "MHz",
     &[
-        read_only("Hz", Scale::Ten(-6)),
-        read_only("kHz", Scale::Ten(-3)),
-        ten("MHz", 0),
-        read_only("GHz", Scale::Ten(3)),
+        parse_only("Hz", Scale::Ten(-6)),
+        parse_only("kHz", Scale::Ten(-3)),
+        decimal("MHz", 0),
+        parse_only("GHz", Scale::Ten(3)),
     ]
 );
 quantity!(
@@ -152,54 +155,54 @@ quantity!(
     Ratio,
     "ratio",
     "",
-    &[read_only("", Scale::Ten(0)), ten("%", -2)]
+    &[parse_only("", Scale::Ten(0)), decimal("%", -2)]
 );
 quantity!(
-    /// A temperature, or a difference of two.
+    /// A temperature or a difference of two temperatures, in degrees Celsius.
     Celsius,
     "temperature",
     "C",
-    &[ten("C", 0), read_only("°C", Scale::Ten(0))]
+    &[decimal("C", 0), parse_only("°C", Scale::Ten(0))]
 );
 quantity!(
-    /// An amount of memory.
+    /// An amount of memory, in bytes.
     Bytes,
     "memory",
     "B",
     &[
-        ten("B", 0),
-        ten("kB", 3),
-        ten("MB", 6),
-        ten("GB", 9),
-        ten("TB", 12),
-        read_only("KiB", Scale::Factor(1024.0)),
-        read_only("MiB", Scale::Factor(1048576.0)),
-        read_only("GiB", Scale::Factor(1073741824.0)),
+        decimal("B", 0),
+        decimal("kB", 3),
+        decimal("MB", 6),
+        decimal("GB", 9),
+        decimal("TB", 12),
+        parse_only("KiB", Scale::Factor(1024.0)),
+        parse_only("MiB", Scale::Factor(1048576.0)),
+        parse_only("GiB", Scale::Factor(1073741824.0)),
     ]
 );
 quantity!(
-    /// The rate at which memory is read and written.
+    /// The rate at which memory is read and written, in bytes per second.
     BytesPerSecond,
     "bandwidth",
     "B/s",
     &[
-        ten("B/s", 0),
-        ten("kB/s", 3),
-        ten("MB/s", 6),
-        ten("GB/s", 9),
-        ten("TB/s", 12),
+        decimal("B/s", 0),
+        decimal("kB/s", 3),
+        decimal("MB/s", 6),
+        decimal("GB/s", 9),
+        decimal("TB/s", 12),
     ]
 );
 quantity!(
-    /// The rate of floating-point operations.
+    /// The rate of floating-point operations, in operations per second.
     FlopsPerSecond,
     "speed",
     "FLOP/s",
     &[
-        ten("FLOP/s", 0),
-        ten("MFLOP/s", 6),
-        ten("GFLOP/s", 9),
-        ten("TFLOP/s", 12),
-        ten("PFLOP/s", 15),
+        decimal("FLOP/s", 0),
+        decimal("MFLOP/s", 6),
+        decimal("GFLOP/s", 9),
+        decimal("TFLOP/s", 12),
+        decimal("PFLOP/s", 15),
     ]
 );

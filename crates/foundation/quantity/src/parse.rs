@@ -14,6 +14,7 @@ pub struct ParseQuantityError {
 }
 
 impl ParseQuantityError {
+    /// Creates the error for a text that is not a quantity `Q`.
     fn from_text<Q: Quantity>(text: &str) -> Self {
         let units: Vec<_> = Q::UNITS
             .iter()
@@ -30,6 +31,7 @@ impl ParseQuantityError {
     }
 }
 
+/// Parses a number and a unit; a missing unit is an error unless the quantity has none.
 pub(crate) fn parse<Q: Quantity>(text: &str) -> Result<Q, ParseQuantityError> {
     let trimmed = text.trim();
     let split = number_length(trimmed);
@@ -53,6 +55,7 @@ pub fn parse_bare<Q: Quantity>(text: &str) -> Result<Q, ParseQuantityError> {
     parse(text)
 }
 
+/// Deserialises a quantity from a string such as `180 W`.
 pub(crate) fn deserialize<'de, Q: Quantity, D: serde::Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Q, D::Error> {

@@ -4,6 +4,7 @@ use std::fmt::{Formatter, Result};
 
 use crate::{Quantity, Scale};
 
+/// Writes a quantity with its unit, exactly or with the formatter's precision.
 pub(crate) fn print<Q: Quantity>(quantity: Q, f: &mut Formatter<'_>) -> Result {
     let value = quantity.base();
     let (symbol, exponent) = unit_for::<Q>(value);
@@ -40,6 +41,7 @@ fn unit_for<Q: Quantity>(value: f64) -> (&'static str, i32) {
         .unwrap_or(smallest)
 }
 
+/// Divides a value by ten to the power `exponent`.
 fn scale_down(value: f64, exponent: i32) -> f64 {
     if exponent >= 0 {
         value / 10f64.powi(exponent)

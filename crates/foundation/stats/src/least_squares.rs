@@ -2,19 +2,19 @@
 
 use crate::linear::solve_symmetric;
 
-/// The range to which a parameter is limited.
+/// The range within which a fitted parameter must lie.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bounds {
-    /// The smallest value.
+    /// The smallest allowed value of the parameter.
     pub low: f64,
-    /// The largest value.
+    /// The largest allowed value of the parameter.
     pub high: f64,
 }
 
-/// The result of a fit.
+/// The result of a least-squares fit.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fit {
-    /// The best parameters.
+    /// The parameters with the smallest sum of squared residuals.
     pub parameters: Vec<f64>,
     /// The residuals at the best parameters.
     pub residuals: Vec<f64>,
@@ -22,9 +22,11 @@ pub struct Fit {
     pub steps: usize,
 }
 
+/// The step of the numerical derivatives, relative to the parameter.
 const RELATIVE_STEP: f64 = 1e-4;
 /// The optimisation ends when a step reduces the sum of squares by less than this fraction.
 const MIN_RELATIVE_GAIN: f64 = 1e-6;
+/// The optimisation ends when no step with at most this damping reduces the sum of squares.
 const MAX_DAMPING: f64 = 1e12;
 
 /// Minimises the sum of squared residuals from `start`, within `bounds`, in at most `steps` steps.
@@ -84,10 +86,12 @@ pub fn fit(
     }
 }
 
+/// The sum of the squared residuals.
 fn sum_of_squares(residuals: &[f64]) -> f64 {
     residuals.iter().map(|r| r * r).sum()
 }
 
+/// Moves each parameter into its bounds.
 fn clamp(parameters: &mut [f64], bounds: &[Bounds]) {
     for (value, bound) in parameters.iter_mut().zip(bounds) {
         *value = value.clamp(bound.low, bound.high);
@@ -121,8 +125,8 @@ fn derivatives(
         .collect()
 }
 
-/// Whether each parameter may change in this step. One at a bound may not if a step would take it beyond the
-/// bound.
+/// For each parameter, whether it may change in this step. A parameter at a bound may not if the step would take it
+/// beyond the bound.
 fn free_parameters(
     jacobian: &[Vec<f64>],
     current: &[f64],
@@ -140,6 +144,7 @@ fn free_parameters(
         .collect()
 }
 
+/// The Levenberg-Marquardt step of the free parameters; `None` if the equations have no solution.
 fn damped_step(
     jacobian: &[Vec<f64>],
     current: &[f64],

@@ -9,12 +9,14 @@
     deny(clippy::unwrap_used, clippy::expect_used, clippy::panic)
 )]
 
+mod correlation;
 mod least_squares;
 mod linear;
 mod noise;
 mod percentile;
 mod summary;
 
+pub use correlation::matern;
 pub use least_squares::{Bounds, Fit, fit};
 pub use linear::{Cholesky, solve_symmetric};
 pub use noise::Seed;

@@ -1,6 +1,6 @@
 //! Small dense linear algebra.
 
-/// The lower triangle `L` of a symmetric, positive definite matrix `A = L L'` (Cholesky).
+/// The Cholesky decomposition `A = L L'` of a symmetric, positive definite matrix `A`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cholesky {
     size: usize,
@@ -65,6 +65,7 @@ impl Cholesky {
         2.0 * diagonal.sum::<f64>()
     }
 
+    /// The elements of a row of `L`.
     fn row(&self, row: usize) -> &[f64] {
         &self.lower[row * self.size..(row + 1) * self.size]
     }
@@ -78,6 +79,7 @@ pub fn solve_symmetric(matrix: &[f64], right: &[f64]) -> Option<Vec<f64>> {
     Some(x)
 }
 
+/// The dot product of two vectors.
 fn dot(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }

@@ -49,6 +49,7 @@ impl Seed {
         [radius * cosine, radius * sine]
     }
 
+    /// The random radius and angle of the Box-Muller method.
     fn radius_and_angle(self) -> (f64, f64) {
         let radius = libm::sqrt(-2.0 * libm::log(self.number(0).uniform()));
         (radius, std::f64::consts::TAU * self.number(1).uniform())

@@ -5,9 +5,9 @@ use statrs::distribution::{ContinuousCDF, FisherSnedecor, StudentsT};
 /// The lower and upper end of a confidence interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Interval {
-    /// The lower end.
+    /// The lower end of the confidence interval.
     pub low: f64,
-    /// The upper end.
+    /// The upper end of the confidence interval.
     pub high: f64,
 }
 
@@ -16,7 +16,7 @@ pub struct Interval {
 pub struct Summary {
     /// The number of measurements.
     pub count: usize,
-    /// The mean.
+    /// The mean of the measurements.
     pub mean: f64,
     /// The sample standard deviation; `None` for a single measurement.
     pub deviation: Option<f64>,
@@ -52,7 +52,7 @@ impl Summary {
     }
 }
 
-/// The 97.5 % quantile of Student's distribution.
+/// The 97.5 % quantile of Student's t distribution with these degrees of freedom.
 fn student_975(degrees: usize) -> Option<f64> {
     let distribution = StudentsT::new(0.0, 1.0, degrees as f64).ok()?;
     Some(distribution.inverse_cdf(0.975))
@@ -95,6 +95,8 @@ impl Difference {
     }
 }
 
+/// Half the width of the 95 % confidence interval of the difference of two means (Welch); `None` if a set has a single
+/// value.
 fn welch_half_width(a: &Summary, b: &Summary) -> Option<f64> {
     let share = |summary: &Summary| Some(summary.deviation?.powi(2) / summary.count as f64);
     let (of_a, of_b) = (share(a)?, share(b)?);

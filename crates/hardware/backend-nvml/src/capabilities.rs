@@ -9,19 +9,21 @@ use sweetspot_quantity::{Megahertz, Seconds, Watts};
 
 use crate::raw::{MEMORY_SCOPE, graphics_clocks, power_field, power_samples};
 
-/// The ids of the NVML fields for averaged and instantaneous power.
+/// The id of the NVML field for power averaged over a second.
 pub(crate) const POWER_AVERAGE: FieldId = FieldId(185);
+/// The id of the NVML field for instantaneous power.
 pub(crate) const POWER_INSTANT: FieldId = FieldId(186);
 
-/// The time over which averaged power is averaged.
+/// The time over which the averaged power is a mean.
 const AVERAGING_WINDOW: Seconds = Seconds::new(1.0);
 
+/// Whether the GPU's architecture is older than Ampere.
 pub(crate) fn is_before_ampere(architecture: &DeviceArchitecture) -> bool {
     use DeviceArchitecture::{Kepler, Maxwell, Pascal, Turing, Volta};
     matches!(architecture, Kepler | Maxwell | Pascal | Volta | Turing)
 }
 
-/// Whether core clocks can be locked. They can from Volta on; older boards have application clocks instead.
+/// Whether the GPU can lock its core clock. GPUs before Volta cannot; they have application clocks instead.
 pub(crate) fn can_lock_core_clock(architecture: &DeviceArchitecture) -> bool {
     use DeviceArchitecture::{Kepler, Maxwell, Pascal};
     !matches!(architecture, Kepler | Maxwell | Pascal)
@@ -135,6 +137,7 @@ fn power_sensors(
     sensors.into_iter().flatten().collect()
 }
 
+/// Describes a sensor of the whole device; its update period and averaging time are unknown.
 fn sensor(kind: SensorKind, source: &str) -> SensorDescriptor {
     SensorDescriptor {
         kind,
@@ -145,6 +148,7 @@ fn sensor(kind: SensorKind, source: &str) -> SensorDescriptor {
     }
 }
 
+/// Whether the device supports an NVML field.
 fn has_field(device: &Device<'_>, id: FieldId) -> bool {
     let values = device.field_values_for(&[id]);
     values.is_ok_and(|values| {

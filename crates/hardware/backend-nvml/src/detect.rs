@@ -11,7 +11,7 @@ use sweetspot_quantity::Bytes;
 use crate::capabilities::{is_before_ampere, knobs, sensors, short_window};
 use crate::error::{driver_not_loaded, library_not_found, open_error, request_failed};
 
-/// Logs the path of the NVML library that was loaded: several files may have its name.
+/// Logs which file was loaded as the NVML library, because several files may have its name.
 fn log_opened(library: &OsStr, nvml: &nvml_wrapper::Nvml) {
     if !tracing::enabled!(tracing::Level::INFO) {
         return;
@@ -158,6 +158,7 @@ impl HostDevice for NvmlGpu {
 }
 
 impl NvmlGpu {
+    /// Opens a GPU and detects its sensors and knobs; `parent` is the whole GPU of a MIG slice.
     fn open(
         nvml: &'static nvml_wrapper::Nvml,
         device: Device<'static>,

@@ -27,6 +27,7 @@ pub fn request_failed(what: impl Into<String>) -> impl FnOnce(NvmlError) -> Host
     }
 }
 
+/// Converts an error of NVML when a device is opened.
 pub fn open_error(id: &DeviceId, error: NvmlError) -> OpenError {
     let (device, reason) = (id.clone(), error.to_string());
     match error {
@@ -40,6 +41,7 @@ pub fn open_error(id: &DeviceId, error: NvmlError) -> OpenError {
     }
 }
 
+/// Converts an error of NVML when a sensor is read.
 pub fn read_error(sensor: SensorKind, error: NvmlError) -> ReadError {
     tracing::debug!(%sensor, %error, "read failed");
     match error {
@@ -55,6 +57,7 @@ pub fn read_error(sensor: SensorKind, error: NvmlError) -> ReadError {
     }
 }
 
+/// Converts an error of NVML when a knob is set.
 pub fn write_error(knob: Knob, error: NvmlError) -> WriteError {
     tracing::warn!(%knob, %error, "write failed");
     match error {

@@ -15,7 +15,7 @@ use nvml_wrapper_sys::bindings::{
 /// The scope id with which NVML's power fields measure the memory alone.
 pub const MEMORY_SCOPE: u32 = 2;
 
-/// Reads an NVML power field for one scope (part of the device), in milliwatts.
+/// Reads an NVML power field in milliwatts. `scope` selects the part of the device, such as its memory.
 pub fn power_field(
     nvml: &Nvml,
     device: &Device<'_>,
@@ -48,6 +48,7 @@ pub fn power_samples(
     device: &Device<'_>,
     last_seen: u64,
 ) -> Result<Vec<(u64, u32)>, NvmlError> {
+    /// More samples than the driver's buffer contains.
     const MAX_COUNT: usize = 200;
     let call = nvml.lib().nvmlDeviceGetSamples.as_ref();
     let call = call.map_err(|_| NvmlError::FunctionNotFound)?;
@@ -86,6 +87,7 @@ pub fn power_samples(
 
 /// The core clocks that are supported together with a memory clock, in MHz.
 pub fn graphics_clocks(nvml: &Nvml, device: &Device<'_>, memory_clock: u32) -> Vec<u32> {
+    /// More clocks than any GPU supports.
     const MAX_COUNT: usize = 4096;
     let mut clocks = vec![0; MAX_COUNT];
     let mut count = MAX_COUNT as u32;

@@ -18,13 +18,16 @@ use crate::capabilities::{POWER_AVERAGE, POWER_INSTANT, can_lock_core_clock};
 use crate::error::read_error;
 use crate::raw::{MEMORY_SCOPE, power_field, power_samples};
 
-/// If the wall clock shifts by more than this against the monotonic clock, it was set.
+/// If the wall clock shifts against the monotonic clock by more than this many nanoseconds, the wall clock
+/// was set.
 const CLOCK_STEP_NANOS: i128 = 20_000_000;
 
+/// Converts milliwatts to a power.
 fn watts(milliwatts: u32) -> Amount {
     Amount::Power(Watts::new(f64::from(milliwatts) / 1e3))
 }
 
+/// Converts a value of any NVML number type.
 fn number(value: &SampleValue) -> f64 {
     match *value {
         SampleValue::F64(value) => value,
@@ -35,12 +38,14 @@ fn number(value: &SampleValue) -> f64 {
 }
 
 impl NvmlGpu {
+    /// Reads a power field of NVML.
     fn field(&self, id: FieldId) -> Result<Amount, NvmlError> {
         let values = self.device.field_values_for(&[id])?;
         let sample = values.into_iter().next().ok_or(NvmlError::NotFound)??;
         Ok(watts(number(&sample.value?) as u32))
     }
 
+    /// Reads a sensor that has a single value.
     fn amount(&self, sensor: SensorKind) -> Result<Amount, NvmlError> {
         let device = &self.device;
         let clock = |kind| {
@@ -83,6 +88,7 @@ impl NvmlGpu {
     }
 }
 
+/// Converts NVML's throttle reasons.
 fn throttle(reasons: ThrottleReasons) -> Throttle {
     let any = |several: ThrottleReasons| reasons.intersects(several);
     Throttle {

@@ -13,6 +13,7 @@ use crate::capabilities::can_lock_core_clock;
 use crate::error::write_error;
 
 impl NvmlGpu {
+    /// Rejects settings that the device does not support, before any is written.
     fn check(&self, settings: &Settings) -> Result<(), WriteError> {
         for knob in [Knob::PowerCap, Knob::CoreClock, Knob::MemoryClock] {
             let requested = match knob {
@@ -39,6 +40,7 @@ impl NvmlGpu {
         Ok(())
     }
 
+    /// Sets the power cap and reads it back.
     fn set_power_cap(&mut self, cap: Watts) -> Result<AppliedKnob<Watts>, WriteError> {
         const KNOB: Knob = Knob::PowerCap;
         let milliwatts = (cap.get() * 1e3).round() as u32;
@@ -66,7 +68,7 @@ impl NvmlGpu {
         })
     }
 
-    /// Locks a clock. NVML cannot read a lock back, so the written value is returned.
+    /// Locks a clock. NVML cannot read a clock lock back, so the requested clock is returned.
     fn lock(&mut self, knob: Knob, clock: Megahertz) -> Result<AppliedKnob<Megahertz>, WriteError> {
         let mhz = clock.get().round() as u32;
         let locked = match knob {
@@ -135,6 +137,7 @@ impl NvmlGpu {
     }
 }
 
+/// Rejects a value that is not among the supported ones.
 fn check_supported<Q: Quantity + std::fmt::Display>(
     knob: Knob,
     requested: Option<Q>,
@@ -184,7 +187,7 @@ impl Actuator for NvmlGpu {
             Knob::MemoryClock => self.device.reset_mem_locked_clocks(),
         };
         reset.map_err(|error| write_error(knob, error))?;
-        tracing::info!(device = %self.descriptor.id, %knob, "reset to the default");
+        tracing::info!(device = %self.descriptor.id, %knob, "setting reset to its default");
         Ok(())
     }
 }

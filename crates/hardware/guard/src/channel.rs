@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use crate::protocol::{Reply, Request};
 
-/// The longest time that one read or write of the socket may block. A timeout is a number of such waits, so
-/// time in which the client itself was stopped (as by Ctrl-Z) hardly counts.
+/// The longest time that a single read or write of the socket may block. A longer timeout consists of several
+/// such waits, so time in which the client itself was stopped (as by Ctrl-Z) hardly counts.
 pub(crate) const MAX_SINGLE_WAIT: Duration = Duration::from_millis(20);
 
 /// Reads the guard's replies, one per line. An incomplete line is buffered until the rest arrives.
@@ -15,7 +15,7 @@ pub(crate) const MAX_SINGLE_WAIT: Duration = Duration::from_millis(20);
 pub(crate) struct Replies {
     stream: UnixStream,
     received: Vec<u8>,
-    /// The read timeout that the socket has now.
+    /// The read timeout that is set on the socket now.
     wait: Duration,
 }
 
@@ -25,6 +25,7 @@ pub(crate) fn limit_waits(stream: &UnixStream) -> io::Result<()> {
     stream.set_write_timeout(Some(MAX_SINGLE_WAIT))
 }
 
+/// Whether a read or write only timed out or was interrupted by a signal, so it may be tried again.
 fn is_wait(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -33,6 +34,7 @@ fn is_wait(error: &io::Error) -> bool {
 }
 
 impl Replies {
+    /// Creates the reader of the guard's replies.
     pub fn new(stream: UnixStream) -> Self {
         Self {
             stream,
@@ -70,7 +72,7 @@ impl Replies {
     }
 }
 
-/// Sends a request. It is an error if the guard does not receive it within the time limit.
+/// Sends a request to the guard. It is an error if the guard does not read it within `limit`.
 pub(crate) fn send_within(
     mut stream: &UnixStream,
     request: &Request,

@@ -23,7 +23,7 @@ use crate::timeouts::GuardTimeouts;
 pub enum GuardMessage {
     /// The workload's command has ended.
     Ended(WorkloadEnd),
-    /// The devices were restored after an interruption, except for those with these errors.
+    /// The devices were restored after an interruption, except those for which there is an error.
     Released(Vec<RestoreError>),
 }
 
@@ -42,11 +42,13 @@ pub struct Guard {
     timeouts: GuardTimeouts,
     /// The number of leased devices.
     leased: u32,
-    /// The number of interruptions that the guard has not replied to, and the time since the oldest of them.
+    /// The number of interruptions that the guard has not confirmed.
     interruptions: Arc<AtomicUsize>,
+    /// The time since the oldest unconfirmed interruption.
     interrupted_for: Duration,
-    /// The time since the guard's last message, and whether a ping was sent since then.
+    /// The time since the guard's last message.
     silent_for: Duration,
+    /// Whether a ping was sent since the guard's last message.
     was_pinged: bool,
     /// The reply to an interruption, stored here if it arrived while the client waited for another reply.
     released: Option<Vec<RestoreError>>,
@@ -180,13 +182,13 @@ impl Guard {
         }
     }
 
-    /// Stores problems, which [`Guard::release`] returns together with its own.
+    /// Stores errors of earlier restorations, which [`Guard::release`] returns together with its own.
     pub fn keep_problems(&mut self, problems: Vec<RestoreError>) {
         self.kept_problems.extend(problems);
     }
 
-    /// Waits for a message of the guard; `None` if none arrives within this time. The workload may run for any
-    /// time, but it is an error if the guard does not reply to an interruption or a ping in time.
+    /// Waits at most `time` for a message of the guard; `None` if none arrives. The workload may run for any
+    /// time, but a guard that does not confirm an interruption or a ping in time is an error.
     pub fn wait_for(&mut self, time: Duration) -> Result<Option<GuardMessage>, GuardError> {
         if let Some(problems) = self.released.take() {
             return Ok(Some(GuardMessage::Released(problems)));
@@ -230,10 +232,12 @@ impl Guard {
         }
     }
 
+    /// How long the guard may take to reply to a request, given the number of leased devices.
     fn reply_limit(&self) -> Duration {
         self.timeouts.answer + self.timeouts.answer_per_device * self.leased
     }
 
+    /// Sends a request; kills the guard if it does not read the request in time.
     fn send(&mut self, request: &Request) -> Result<(), GuardError> {
         let limit = self.timeouts.answer;
         let sent = {
@@ -249,14 +253,11 @@ impl Guard {
     /// Kills a guard that does not reply in time, with SIGKILL because that also ends a stopped process.
     fn kill_unresponsive(&mut self, limit: Duration) -> GuardError {
         kill(&mut self.child);
-        GuardError::Gone(format!(
-            "it did not answer within {} s",
-            limit.as_secs_f64()
-        ))
+        GuardError::Gone(format!("no reply within {} s", limit.as_secs_f64()))
     }
 
-    /// The guard's next reply; `None` if none arrives within one wait. It is an error if the guard does not
-    /// reply to an interruption in time.
+    /// The guard's next reply; `None` if none arrives within `at_most`. A guard that does not confirm an
+    /// interruption in time is an error.
     fn next_reply(&mut self, at_most: Duration) -> Result<Option<Reply>, GuardError> {
         let begun = Instant::now();
         let reply = self.replies.next_within(at_most);
@@ -297,6 +298,7 @@ impl Guard {
         Ok(())
     }
 
+    /// Waits for the reply to a request; kills the guard if it takes longer than `limit`.
     fn reply_within(&mut self, limit: Duration) -> Result<Reply, GuardError> {
         self.silent_for = Duration::ZERO;
         loop {
@@ -308,6 +310,7 @@ impl Guard {
         }
     }
 
+    /// Sends a request and waits for its reply; a refusal is an error.
     fn request(&mut self, request: &Request) -> Result<Reply, GuardError> {
         self.send(request)?;
         let limit = self.reply_limit();
@@ -346,11 +349,13 @@ fn wait_for_exit(child: &mut Child, limit: Duration) -> Option<ExitStatus> {
     }
 }
 
+/// Kills a process with SIGKILL, and waits a short time for its end.
 fn kill(child: &mut Child) {
     let _ = child.kill();
     wait_for_exit(child, KILL_TIMEOUT);
 }
 
+/// The error for a reply that is not the expected one: a refusal, an interruption or a reply to another request.
 fn unexpected(reply: Reply) -> GuardError {
     match reply {
         Reply::Refused(reason) => GuardError::Refused(reason),
@@ -375,11 +380,13 @@ fn accept(listener: &UnixListener, mut child: Child) -> io::Result<(UnixStream, 
             }
         }
         if let Some(status) = child.try_wait()? {
-            return Err(io::Error::other(format!("it exited immediately: {status}")));
+            return Err(io::Error::other(format!(
+                "the process exited immediately: {status}"
+            )));
         }
         if begun.elapsed() > START_TIMEOUT {
             kill(&mut child);
-            return Err(io::Error::other("it did not start in time"));
+            return Err(io::Error::other("the process did not start in time"));
         }
         std::thread::sleep(Duration::from_millis(1));
     }

@@ -7,41 +7,44 @@ use crate::refusal::Refusal;
 /// The reason why a guard did not do what was requested.
 #[derive(Debug, thiserror::Error)]
 pub enum GuardError {
-    /// The guard rejected the request.
+    /// The guard refused the request.
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// The guard could not be started, so nothing was changed.
-    #[error("cannot start the guard in {}: {reason}", folder.display())]
+    /// The guard could not be started, so no setting was changed.
+    #[error("cannot start the guard process, which restores device settings, in {}: {reason}", folder.display())]
     CannotStart {
         /// The folder in which the socket to the guard should be created.
         folder: PathBuf,
-        /// Whether the caller has no permission to use the folder.
+        /// Whether the cause is a missing permission to use the folder.
         denied: bool,
-        /// The system's explanation.
+        /// The operating system's error message.
         reason: String,
     },
     /// The workload could not be started.
     #[error("cannot run {program}: {reason}")]
     NotStarted {
-        /// The program that was to be run.
+        /// The program of the workload's command.
         program: String,
         /// Whether the program does not exist.
         missing: bool,
-        /// The system's explanation.
+        /// The operating system's error message.
         reason: String,
     },
-    /// The guard ended or was killed because it did not answer.
+    /// The guard ended, or it was killed because it did not reply; the text says which.
     #[error(
-        "the guard ended unexpectedly ({0}): run `sweetspot restore` to put back what it may have left changed"
+        "the guard process ended unexpectedly ({0}): run `sweetspot restore` to restore device settings that it may have left changed"
     )]
     Gone(String),
-    /// The guard ended, and another one has restored all settings.
-    #[error("the guard ended unexpectedly ({0}); all settings were put back")]
+    /// The guard ended unexpectedly, and another guard has restored all settings. The text says how the first
+    /// one ended.
+    #[error(
+        "the guard process ended unexpectedly ({0}); another one has restored all device settings"
+    )]
     Replaced(String),
 }
 
 impl GuardError {
-    /// Whether the request failed for lack of a permission that root has.
+    /// Whether root's permission is missing for the request.
     pub fn is_permission_denied(&self) -> bool {
         match self {
             Self::Refused(refusal) => refusal.is_permission_denied(),

@@ -11,47 +11,47 @@ use sweetspot_device::{DeviceId, Knob, Settings};
 
 use crate::owner::{Owner, boot_id};
 
+/// The version of the journal files' format.
 const JOURNAL_VERSION: u32 = 1;
 
-/// The folder that contains a journal file and a lock file for each device.
+/// The folder with a journal file and a lock file for each device.
 #[derive(Clone, Debug)]
 pub struct Journal {
     folder: PathBuf,
 }
 
+/// The end of an error message: what to do if the permission is missing; empty if it is not.
 fn permission_advice(denied: bool) -> &'static str {
     match denied {
-        true => {
-            "; settings can be changed by root, or by the owner of that folder: use sudo, or --read-only to change no settings"
-        }
+        true => "; use sudo, because only root and the owner of that folder can change settings",
         false => "",
     }
 }
 
-/// The reason why a device cannot be locked or its journal not be used. The guard sends this to its client, so
-/// paths are text.
+/// Why a device cannot be locked, or its journal cannot be used. The guard sends this error to its client as
+/// JSON, so paths are text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[serde(rename_all = "kebab-case")]
 pub enum JournalError {
     /// Another process has leased the device.
     #[error("{device} is in use by {owner}: wait for that process to end")]
     Held {
-        /// The requested device.
+        /// The device that was to be leased.
         device: DeviceId,
-        /// The process that has leased the device, as text.
+        /// The process that has leased the device: its command line and id.
         owner: String,
     },
     /// The journal's folder cannot be created, read or written.
     #[error("cannot use the journal in {folder}: {reason}{}", permission_advice(*.denied))]
     Disk {
-        /// The journal's folder.
+        /// The path of the journal's folder.
         folder: String,
-        /// Whether the caller has no permission to use the folder.
+        /// Whether the cause is a missing permission to use the folder.
         denied: bool,
-        /// The system's explanation.
+        /// The operating system's error message.
         reason: String,
     },
-    /// A journal file is not valid.
+    /// A journal file does not have the expected content.
     #[error(
         "the journal {path} is damaged ({reason}): check the device's settings, then delete the file"
     )]
@@ -64,13 +64,13 @@ pub enum JournalError {
 }
 
 impl JournalError {
-    /// Whether the caller has no permission to use the journal's folder.
+    /// Whether the cause is a missing permission to use the journal's folder.
     pub const fn is_permission_denied(&self) -> bool {
         matches!(self, Self::Disk { denied: true, .. })
     }
 }
 
-/// The content of a journal file: a device's settings before it was leased, and the knobs changed since.
+/// The content of a journal file: a device's settings from before its lease, and the knobs changed since.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Entry {
@@ -92,7 +92,7 @@ pub struct UnrestoredDevice {
     pub name: String,
     /// The process that changed the settings.
     pub owner: Owner,
-    /// Whether the settings were changed since the last boot. If not, the reboot has reset them.
+    /// Whether the settings were changed since the last boot. If they were not, the reboot has reset them.
     pub is_this_boot: bool,
 }
 
@@ -117,6 +117,7 @@ impl Journal {
         Ok(journal)
     }
 
+    /// The error for a failed operation in the journal's folder.
     fn disk_error(&self, error: io::Error) -> JournalError {
         JournalError::Disk {
             folder: self.folder.display().to_string(),
@@ -125,6 +126,7 @@ impl Journal {
         }
     }
 
+    /// The path of a device's file with this ending: its journal or its lock.
     fn path(&self, device: &DeviceId, ending: &str) -> PathBuf {
         let safe = |c: char| {
             if c.is_ascii_alphanumeric() || c == '-' {
@@ -137,7 +139,7 @@ impl Journal {
         self.folder.join(format!("{name}.{ending}"))
     }
 
-    /// Locks a device for `owner`; if another process has it, the error names that process.
+    /// Locks a device for `owner`. If another process has locked it, the error names that process.
     pub(crate) fn claim(&self, device: &DeviceId, owner: &Owner) -> Result<Claim, JournalError> {
         let path = self.path(device, "lock");
         let mut lock = File::options()
@@ -167,7 +169,8 @@ impl Journal {
         Ok(Claim { _lock: lock })
     }
 
-    /// Writes the journal file of a device. When this returns, the file survives a power failure.
+    /// Writes the journal file of a device. The file is on disk when this returns, so it survives a power
+    /// failure.
     pub(crate) fn write(&self, entry: &Entry) -> Result<(), JournalError> {
         let path = self.path(&entry.device, "journal");
         let new = self.path(&entry.device, "new");
@@ -182,7 +185,7 @@ impl Journal {
         write().map_err(|error| self.disk_error(error))
     }
 
-    /// Writes the journal file of a device, or removes it if no knob is changed.
+    /// Writes the journal file of a device, or removes the file if no knob is changed any more.
     pub(crate) fn update(&self, entry: &Entry) -> Result<(), JournalError> {
         match entry.touched.is_empty() {
             true => self.remove(&entry.device),
@@ -190,13 +193,14 @@ impl Journal {
         }
     }
 
+    /// Reads the journal file of a device; `None` if there is none.
     pub(crate) fn read(&self, device: &DeviceId) -> Result<Option<Entry>, JournalError> {
         let path = self.path(device, "journal");
         match read_entry(&path)? {
             // Two identities may map to the same file name.
             Some(entry) if entry.device != *device => Err(JournalError::Damaged {
                 path: path.display().to_string(),
-                reason: format!("it describes {}, not {device}", entry.device),
+                reason: format!("the file describes {}, not {device}", entry.device),
             }),
             entry => Ok(entry),
         }
@@ -210,8 +214,8 @@ impl Journal {
         }
     }
 
-    /// The devices whose guard ended without restoring them, and the errors of journal files that cannot be
-    /// read. Devices that are leased now are left out.
+    /// The devices that a dead guard left changed, and errors for journal files that cannot be read. Devices
+    /// that are leased now are left out.
     pub fn unrestored_devices(
         &self,
     ) -> Result<Vec<Result<UnrestoredDevice, JournalError>>, JournalError> {
@@ -237,12 +241,14 @@ impl Journal {
         Ok(unrestored)
     }
 
+    /// Whether a process has locked the device now.
     fn is_leased(&self, device: &DeviceId) -> bool {
         let lock = File::open(self.path(device, "lock"));
         lock.is_ok_and(|lock| flock(&lock, FlockOperation::NonBlockingLockShared).is_err())
     }
 }
 
+/// Reads and checks a journal file; `None` if it does not exist.
 fn read_entry(path: &Path) -> Result<Option<Entry>, JournalError> {
     let damaged = |reason: String| JournalError::Damaged {
         path: path.display().to_string(),
@@ -255,12 +261,16 @@ fn read_entry(path: &Path) -> Result<Option<Entry>, JournalError> {
     };
     let entry: Entry = serde_json::from_str(&text).map_err(|error| damaged(error.to_string()))?;
     if entry.version != JOURNAL_VERSION {
-        return Err(damaged(format!("its version {} is unknown", entry.version)));
+        return Err(damaged(format!(
+            "the file's format version {} is unknown",
+            entry.version
+        )));
     }
     Ok(Some(entry))
 }
 
 impl Entry {
+    /// Creates the entry of a device of which no knob is changed yet.
     pub fn new(owner: Owner, device: DeviceId, name: String, saved: Settings) -> Self {
         Self {
             version: JOURNAL_VERSION,

@@ -10,7 +10,7 @@ use crate::proc_files::process;
 pub struct Owner {
     /// The kernel's id of the boot in which the process ran.
     pub boot_id: String,
-    /// The process id.
+    /// The id of the process.
     pub pid: u32,
     /// The process's start time, in clock ticks since boot.
     pub start_time: u64,
@@ -40,7 +40,7 @@ impl std::fmt::Display for Owner {
     }
 }
 
-/// The kernel's id of the present boot. Power caps and clock locks do not survive a reboot.
+/// The kernel's id of the current boot. It tells whether a reboot has reset power caps and clock locks.
 pub fn boot_id() -> String {
     let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id");
     id.unwrap_or_default().trim().to_owned()

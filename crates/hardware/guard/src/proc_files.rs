@@ -11,14 +11,14 @@ pub(crate) struct Process {
     pub is_alive: bool,
 }
 
-/// Reads one process from /proc; `None` if it does not exist.
+/// Reads one process from /proc; `None` if there is no process with this id.
 pub(crate) fn process(pid: i32) -> Option<Process> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     parse(pid, &stat)
 }
 
-/// Parses /proc/PID/stat, see proc_pid_stat(5). The name of the command may contain any characters, so parsing
-/// begins after it, at field 3.
+/// Parses /proc/PID/stat, see proc_pid_stat(5). The command's name may contain any characters, so the fields
+/// are read from the last `)` on.
 fn parse(pid: i32, stat: &str) -> Option<Process> {
     let (_, after_name) = stat.rsplit_once(')')?;
     let fields: Vec<&str> = after_name.split_whitespace().collect();
@@ -40,7 +40,7 @@ pub(crate) fn processes() -> impl Iterator<Item = Process> {
     entries.filter_map(|entry| process(entry.file_name().to_str()?.parse().ok()?))
 }
 
-/// The children of this process. The kernel lists them only with CONFIG_PROC_CHILDREN, but this is much faster
+/// The children of this process, from the kernel's list. It needs CONFIG_PROC_CHILDREN, but is much faster
 /// than a scan of all processes.
 pub(crate) fn own_children() -> impl Iterator<Item = Process> {
     let threads = std::fs::read_dir("/proc/self/task").into_iter().flatten();

@@ -17,8 +17,8 @@ pub fn adopt_orphans() {
     let _ = set_child_subreaper(Some(getpid()));
 }
 
-/// Those of `signals` that this process does not ignore. It may ignore some from its start, for example under
-/// `nohup`.
+/// Returns those of `signals` that this process does not ignore. Under `nohup`, for example, a process
+/// ignores SIGHUP from its start.
 pub fn signals_not_ignored(signals: &[i32]) -> Vec<i32> {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
@@ -29,6 +29,7 @@ pub fn signals_not_ignored(signals: &[i32]) -> Vec<i32> {
     signals.iter().filter(kept).copied().collect()
 }
 
+/// The id of this process.
 fn own_pid() -> i32 {
     getpid().as_raw_nonzero().get()
 }
@@ -80,14 +81,14 @@ pub fn has_descendants() -> bool {
     !is_childless() && (0..EMPTY_SCANS).any(|_| !descendants().is_empty())
 }
 
-/// Whether certainly no descendant of this process is alive.
+/// Whether it is certain that no descendant of this process is alive.
 fn has_no_descendants() -> bool {
     reap_children();
     // The child that another thread waits for stays until then, so the kernel's list of children is never empty.
-    is_childless() || AWAITED.load(Ordering::Acquire) != 0 && !has_descendants()
+    is_childless() || AWAITED_CHILD.load(Ordering::Acquire) != 0 && !has_descendants()
 }
 
-/// Sends a signal to this process, but not to a later one with the same id.
+/// Sends a signal to a process, but not to a later process with the same id.
 fn send_signal(target: &Process, signal: Signal) {
     let Some(pid) = Pid::from_raw(target.pid) else {
         return;
@@ -107,7 +108,9 @@ fn send_signal(target: &Process, signal: Signal) {
 /// Sends a signal once to each descendant, including those that start meanwhile. Otherwise a shell could be
 /// interrupted without its newest child, and would go on waiting for that child.
 pub fn signal_descendants(signal: Signal) {
+    /// The maximum number of scans for new descendants.
     const ROUNDS: u32 = 5;
+    /// The pause between two scans.
     const PAUSE: Duration = Duration::from_millis(10);
     let mut signalled = HashSet::new();
     for _ in 0..ROUNDS {
@@ -126,6 +129,7 @@ pub fn signal_descendants(signal: Signal) {
 /// Kills all descendants. The children of a killed process become children of this process and are killed at
 /// once, because a process that forks and exits repeatedly would otherwise escape.
 fn kill_descendants() {
+    /// The maximum number of rounds of killing.
     const ROUNDS: u32 = 50;
     for target in descendants() {
         send_signal(&target, Signal::KILL);
@@ -149,8 +153,10 @@ pub fn end_descendants(grace: Duration) {
     end_descendants_within(grace, grace + KILL_TIMEOUT);
 }
 
-/// Like [`end_descendants`], but returns after `limit` at the latest, with whether no descendant is left.
+/// Like [`end_descendants`], but returns after `limit` at the latest. The result is whether no descendant is
+/// left.
 pub(crate) fn end_descendants_within(grace: Duration, limit: Duration) -> bool {
+    /// The pause between two checks for living descendants.
     const PAUSE: Duration = Duration::from_millis(5);
     let begun = Instant::now();
     signal_descendants(Signal::TERM);
@@ -172,23 +178,23 @@ pub(crate) fn end_descendants_within(grace: Duration, limit: Duration) -> bool {
     }
 }
 
-/// The id of the child that another thread waits for; 0 if there is none.
-static AWAITED: AtomicI32 = AtomicI32::new(0);
+/// The id of the child process that another thread waits for; 0 if there is none.
+static AWAITED_CHILD: AtomicI32 = AtomicI32::new(0);
 
-/// Excludes a child from [`reap_children`], because another thread waits for it.
+/// Excludes a child process from [`reap_children`], because another thread waits for its exit status.
 pub fn exclude_from_reaping(pid: Option<Pid>) {
-    AWAITED.store(
+    AWAITED_CHILD.store(
         pid.map_or(0, |pid| pid.as_raw_nonzero().get()),
         Ordering::Release,
     );
 }
 
-/// Reaps exited children, adopted orphans included, except for the one that another thread waits for.
+/// Removes exited children, adopted orphans included, except for the one that another thread waits for.
 pub fn reap_children() {
     let own = own_pid();
     let ended = processes().filter(|one| one.parent == own && !one.is_alive);
     for pid in ended.map(|one| one.pid) {
-        if pid != AWAITED.load(Ordering::Acquire)
+        if pid != AWAITED_CHILD.load(Ordering::Acquire)
             && let Some(pid) = Pid::from_raw(pid)
         {
             let _ = waitpid(Some(pid), WaitOptions::NOHANG);

@@ -14,14 +14,14 @@ use crate::refusal::{Refusal, RestoreError, RestoreOutcome};
 pub struct WorkloadCommand {
     /// The program and its arguments, as bytes because a path need not be text.
     pub command: Vec<Vec<u8>>,
-    /// The names and values of variables to add to the environment.
+    /// The environment variables to add, as names and values.
     pub environment: Vec<(String, String)>,
-    /// The process group in which to start the command: the client's, so the command receives signals of the
-    /// terminal.
+    /// The id of the process group in which the command starts: that of the client, so the command receives
+    /// the terminal's signals.
     pub process_group: i32,
     /// Where the command reads its input and writes its output.
     pub streams: Streams,
-    /// The working directory; `None` for that of the guard.
+    /// The working directory of the command; that of the guard if `None`.
     pub folder: Option<String>,
 }
 
@@ -31,9 +31,10 @@ pub struct WorkloadCommand {
 pub struct Streams {
     /// Whether standard input is empty (`/dev/null`).
     pub no_input: bool,
-    /// The path of the file for standard output; for a pipe of the client, its path under /proc.
+    /// The path of the file for standard output, inherited if `None`. A pipe is given by its path under
+    /// /proc.
     pub output: Option<String>,
-    /// The path of the file for standard error.
+    /// The path of the file for standard error; inherited if `None`.
     pub error: Option<String>,
 }
 
@@ -58,6 +59,7 @@ pub struct WorkloadEnd {
     pub has_descendants: bool,
 }
 
+/// A request of the client to the guard.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Request {
@@ -70,7 +72,7 @@ pub(crate) enum Request {
         settings: Settings,
     },
     Start(WorkloadCommand),
-    /// Restores a device, which stays leased.
+    /// Asks the guard to restore a device's settings; the device stays leased.
     Restore {
         device: DeviceId,
     },
@@ -78,7 +80,7 @@ pub(crate) enum Request {
     Settings {
         device: DeviceId,
     },
-    /// Ends all processes of the workload; the devices stay leased.
+    /// Asks the guard to end all processes of the workload; the devices stay leased.
     EndWorkload,
     Interrupt {
         signal: i32,
@@ -87,10 +89,11 @@ pub(crate) enum Request {
     Release {
         end_workload: bool,
     },
-    /// Asks for a reply, to check that the guard works.
+    /// Asks for a reply, to check that the guard responds.
     Ping,
 }
 
+/// A message of the guard to its client.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Reply {
@@ -107,6 +110,7 @@ pub(crate) enum Reply {
     Refused(Refusal),
 }
 
+/// Sends a message as one line of JSON.
 pub(crate) fn send<T: Serialize>(stream: &mut impl Write, message: &T) -> io::Result<()> {
     let mut line = serde_json::to_vec(message)?;
     line.push(b'\n');

@@ -6,7 +6,7 @@ use sweetspot_device::{DeviceId, OpenError, ReadError, WriteError};
 use crate::journal::JournalError;
 use crate::owner::Owner;
 
-/// The reason why a guard rejected a request.
+/// Why a guard refused a request.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, thiserror::Error)]
 #[serde(rename_all = "kebab-case")]
 pub enum Refusal {
@@ -33,7 +33,7 @@ pub enum Refusal {
     Read {
         /// The device's product name.
         name: String,
-        /// The backend's error.
+        /// The error that the device returned.
         error: ReadError,
     },
     /// The device rejected a setting.
@@ -41,19 +41,19 @@ pub enum Refusal {
     Write {
         /// The device's product name.
         name: String,
-        /// The backend's error.
+        /// The error that the device returned.
         error: WriteError,
     },
     /// Settings that an earlier guard left changed could not be restored.
     #[error(transparent)]
     Restore(#[from] RestoreError),
-    /// A process of the workload survived SIGKILL.
+    /// A process of the workload is still alive after SIGKILL.
     #[error("a process of the command cannot be killed: it is blocked in a device driver")]
     WorkloadRemains,
 }
 
 impl Refusal {
-    /// Whether this failed for lack of a permission that root has.
+    /// Whether root's permission is missing for the request.
     pub fn is_permission_denied(&self) -> bool {
         match self {
             Self::Journal(error) => error.is_permission_denied(),
@@ -69,7 +69,7 @@ impl Refusal {
     }
 }
 
-/// The reason why a device's settings from before its lease could not be restored. They stay in the journal.
+/// Why a device's settings from before its lease could not be restored. The settings stay in the journal.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, thiserror::Error)]
 #[serde(rename_all = "kebab-case")]
 pub enum RestoreError {
@@ -79,9 +79,9 @@ pub enum RestoreError {
     /// The device cannot be opened.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// The device rejected the earlier settings.
+    /// The device rejected the settings that it had before its lease.
     #[error(
-        "{name} ({device}): {}; its settings could not be put back: try `sweetspot restore`",
+        "{name} ({device}): {}; its settings could not be restored: try `sweetspot restore`",
         join_errors(errors)
     )]
     Write {
@@ -95,7 +95,7 @@ pub enum RestoreError {
 }
 
 impl RestoreError {
-    /// Whether this failed for lack of a permission that root has.
+    /// Whether root's permission is missing to restore the device.
     pub fn is_permission_denied(&self) -> bool {
         match self {
             Self::Journal(error) => error.is_permission_denied(),
@@ -105,12 +105,13 @@ impl RestoreError {
     }
 }
 
+/// The messages of all errors, separated by commas.
 fn join_errors(errors: &[WriteError]) -> String {
     let errors: Vec<String> = errors.iter().map(WriteError::to_string).collect();
     errors.join(", ")
 }
 
-/// The result of restoring settings that an earlier guard left changed.
+/// The result of restoring a device that an earlier guard left changed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RestoreOutcome {
@@ -136,13 +137,18 @@ pub enum RestoreOutcome {
 impl std::fmt::Display for RestoreOutcome {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::AlreadyRestored { name } => write!(f, "{name} is already restored"),
+            Self::AlreadyRestored { name } => {
+                write!(f, "the settings of {name} are already restored")
+            }
             Self::Restored { name, owner } => {
-                write!(f, "{name} was left changed by {owner} and is restored now")
+                write!(
+                    f,
+                    "the settings of {name}, left changed by {owner}, are now restored"
+                )
             }
             Self::EarlierBoot { name } => write!(
                 f,
-                "{name} was left changed before the last reboot, which reset it"
+                "the settings of {name} were left changed before the last reboot, which reset them"
             ),
         }
     }

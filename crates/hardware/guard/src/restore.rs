@@ -7,8 +7,8 @@ use crate::owner::{Owner, boot_id};
 use crate::refusal::{RestoreError, RestoreOutcome};
 use crate::server::OpenDevice;
 
-/// Restores the changed knobs in reverse order; an error with one does not affect the others. Known settings
-/// are written and read back; a knob whose earlier setting is unknown, such as a clock lock, is reset to its
+/// Restores the changed knobs in reverse order; if one fails, the others are still restored. Known settings
+/// are written and read back. A knob whose earlier setting is unknown, such as a clock lock, is reset to its
 /// default.
 pub(crate) fn restore(
     device: &mut dyn ControllableDevice,
@@ -47,7 +47,8 @@ pub(crate) fn restore(
     })
 }
 
-/// Restores the settings that an earlier guard left changed. Nothing is written if a reboot has reset them.
+/// Restores a device from its journal file, which an earlier guard has left. Nothing is written if a reboot
+/// has reset the settings.
 pub(crate) fn restore_leftover(
     journal: &Journal,
     device: &mut dyn ControllableDevice,
@@ -65,7 +66,7 @@ pub(crate) fn restore_leftover(
     Ok(restored)
 }
 
-/// Restores a device whose guard ended without restoring it.
+/// Restores a device that a dead guard left changed.
 pub fn restore_device(
     journal: &Journal,
     unrestored: &UnrestoredDevice,

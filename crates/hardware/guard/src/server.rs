@@ -30,7 +30,7 @@ use crate::restore::{restore, restore_leftover};
 /// The time between SIGTERM and SIGKILL for processes of the workload.
 const WORKLOAD_GRACE: Duration = Duration::from_millis(300);
 
-/// The maximum delay between the processes of a group in receiving the same signal.
+/// A signal to a process group reaches its processes within this time.
 const SIGNAL_LAG: Duration = Duration::from_millis(50);
 
 /// The longest wait for the client to read a reply; a stopped client must not block the guard.
@@ -40,12 +40,14 @@ const REPLY_TIMEOUT: Duration = Duration::from_secs(10);
 pub type OpenDevice<'a> =
     dyn FnMut(&DeviceId) -> Result<Box<dyn ControllableDevice>, OpenError> + 'a;
 
+/// A leased device, with its journal entry and its lock.
 struct Leased {
     device: Box<dyn ControllableDevice>,
     entry: Entry,
     _claim: Claim,
 }
 
+/// The state of a guard process.
 struct Server<'a, 'b> {
     journal: Journal,
     open: &'a mut OpenDevice<'b>,
@@ -107,8 +109,9 @@ pub fn serve(stream: UnixStream, journal: Journal, open: &mut OpenDevice<'_>) ->
     }
 }
 
-/// Whether the client reports an interruption right after the release. A signal to the whole process group may
-/// end the command before the client receives it; then the rest of the workload must end too.
+/// Whether the client reports an interruption right after it has released the devices. A signal to the whole
+/// process group may end the command before the client receives it; then the rest of the workload must end
+/// too.
 fn was_interrupted(requests: &mut BufReader<UnixStream>) -> bool {
     let limited = requests.get_ref().set_read_timeout(Some(SIGNAL_LAG));
     let next = limited.and_then(|()| receive::<Request>(requests));
@@ -116,12 +119,14 @@ fn was_interrupted(requests: &mut BufReader<UnixStream>) -> bool {
 }
 
 impl Server<'_, '_> {
+    /// Sends a reply; errors are ignored, because the client may have ended.
     fn send_reply(&self, reply: &Reply) {
         let mut out = self.out.lock().unwrap_or_else(PoisonError::into_inner);
         // A client that has ended is noticed where requests are read.
         let _ = send(&mut *out, reply);
     }
 
+    /// Carries out a request and returns the reply to it.
     fn answer(&mut self, request: Request) -> Reply {
         match request {
             Request::Lease { .. }
@@ -182,6 +187,7 @@ impl Server<'_, '_> {
         }
     }
 
+    /// Locks and opens devices, after it has restored those that an earlier guard left changed.
     fn lease(
         &mut self,
         devices: &[DeviceId],
@@ -210,6 +216,7 @@ impl Server<'_, '_> {
         Ok(notes)
     }
 
+    /// Writes settings to a leased device; the journal is written first.
     fn apply(&mut self, id: &DeviceId, settings: &Settings) -> Result<AppliedSettings, Refusal> {
         let leased = find(&mut self.leased, id)?;
         let entry = &mut leased.entry;
@@ -255,6 +262,7 @@ impl Server<'_, '_> {
         Ok(applied)
     }
 
+    /// Reads the present settings of a leased device.
     fn settings(&mut self, id: &DeviceId) -> Result<Settings, Refusal> {
         let leased = find(&mut self.leased, id)?;
         let name = &leased.entry.name;
@@ -289,7 +297,7 @@ impl Server<'_, '_> {
         problems
     }
 
-    /// Waits for the workload's command in a thread, and reports its end to the client.
+    /// Waits for the workload's command in a thread of its own, and reports its end to the client.
     fn report_end_of(&self, mut child: Child) {
         let out = self.out.clone();
         exclude_from_reaping(Some(Pid::from_child(&child)));
@@ -319,14 +327,15 @@ impl Server<'_, '_> {
     }
 }
 
+/// Finds a leased device; a device that is not leased is refused.
 fn find<'a>(leased: &'a mut [Leased], id: &DeviceId) -> Result<&'a mut Leased, Refusal> {
     let mut leased = leased.iter_mut();
     let found = leased.find(|leased| leased.entry.device == *id);
     found.ok_or_else(|| Refusal::NotLeased(id.clone()))
 }
 
-/// The present state of the power cap if it has the requested value already. Then it need not be written, which
-/// would need permission.
+/// The power cap of the device if it already has the requested value. It is then not written, so no
+/// permission is needed.
 fn already_set(device: &mut dyn ControllableDevice, cap: Watts) -> Option<AppliedKnob<Watts>> {
     let limits = device.power_limits().ok()?;
     (limits.requested == cap).then(|| AppliedKnob {
@@ -336,6 +345,7 @@ fn already_set(device: &mut dyn ControllableDevice, cap: Watts) -> Option<Applie
     })
 }
 
+/// Starts the workload's command.
 fn start_workload(start: &WorkloadCommand) -> io::Result<Child> {
     let mut words = start
         .command

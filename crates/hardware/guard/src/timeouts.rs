@@ -2,19 +2,19 @@
 
 use std::time::Duration;
 
-/// How long a guard may take. A guard that takes longer is killed, and its client starts another, which restores
-/// the settings in the journal.
+/// How long a client waits for its guard. A guard that takes longer is killed; the client starts another,
+/// which restores the settings in the journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GuardTimeouts {
     /// The time to reply to a request. A driver may need some hundred milliseconds for a write.
     pub answer: Duration,
     /// The additional time to reply to a request, for each leased device.
     pub answer_per_device: Duration,
-    /// The time to restore all devices after an interruption, even if another request is being processed.
+    /// The time to restore all devices after an interruption, even if the guard is busy with another request.
     pub interruption: Duration,
-    /// The time to exit after a release, which includes ending the workload.
+    /// The time to exit after the devices are released, which includes ending the workload.
     pub end: Duration,
-    /// The time without a message from the guard after which it is pinged while the workload runs.
+    /// While the workload runs, the guard is pinged if it sends no message for this time.
     pub silence: Duration,
     /// The time to reply to a ping. A machine that is short of memory may be slow.
     pub ping: Duration,

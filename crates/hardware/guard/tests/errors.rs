@@ -52,7 +52,7 @@ fn refusals() -> Vec<(Refusal, bool, &'static str)> {
         (
             journal_error(true).into(),
             true,
-            "cannot use the journal in /run/sweetspot: Permission denied (os error 13); settings can be changed by root, or by the owner of that folder: use sudo, or --read-only to change no settings",
+            "cannot use the journal in /run/sweetspot: Permission denied (os error 13); use sudo, because only root and the owner of that folder can change settings",
         ),
         (
             journal_error(false).into(),
@@ -106,12 +106,12 @@ fn refusals() -> Vec<(Refusal, bool, &'static str)> {
             ])
             .into(),
             false,
-            "Tesla V100 (GPU-1): the device is lost: it no longer answers, the device has no core clock; its settings could not be put back: try `sweetspot restore`",
+            "Tesla V100 (GPU-1): the device is lost: it no longer answers, the device has no core clock; its settings could not be restored: try `sweetspot restore`",
         ),
         (
             restore_error(vec![WriteError::Denied(Knob::CoreClock)]).into(),
             true,
-            "Tesla V100 (GPU-1): no permission to set core clock: it needs root; its settings could not be put back: try `sweetspot restore`",
+            "Tesla V100 (GPU-1): no permission to set core clock: it needs root; its settings could not be restored: try `sweetspot restore`",
         ),
         (
             Refusal::WorkloadRemains,
@@ -163,9 +163,9 @@ fn restore_outcomes_have_messages() {
     assert_eq!(
         lines,
         [
-            "Tesla V100 is already restored",
-            "Tesla V100 was left changed by process 7 (sweetspot run) and is restored now",
-            "Tesla V100 was left changed before the last reboot, which reset it",
+            "the settings of Tesla V100 are already restored",
+            "the settings of Tesla V100, left changed by process 7 (sweetspot run), are now restored",
+            "the settings of Tesla V100 were left changed before the last reboot, which reset them",
         ]
     );
 }
@@ -179,7 +179,7 @@ fn start_errors_name_folder_and_reason() {
         "{ended:?}"
     );
     assert!(
-        ended.to_string().contains("it exited immediately"),
+        ended.to_string().contains("the process exited immediately"),
         "{ended}"
     );
     let missing = Guard::start(Command::new("/no/such/program"), folder.path()).unwrap_err();

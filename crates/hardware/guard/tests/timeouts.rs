@@ -4,7 +4,7 @@ mod common;
 
 use std::time::{Duration, Instant};
 
-use common::{TestMachine, cap, core, id, kill};
+use common::{TestMachine, cap, core, id, stop};
 use sweetspot_guard::{Guard, GuardError, GuardMessage, GuardTimeouts, Streams, WorkloadCommand};
 
 #[test]
@@ -25,13 +25,13 @@ fn short_timeouts() -> GuardTimeouts {
     }
 }
 
-/// A guard that has set a device and is then stopped_guard.
+/// A guard that has set a device and is then stopped.
 fn stopped_guard(machine: &TestMachine) -> Guard {
     let mut guard = machine.guard();
     guard.lease(vec![id("a")]).unwrap();
     guard.apply(&id("a"), &cap(180.0)).unwrap();
     guard.set_timeouts(short_timeouts());
-    kill("-STOP", machine.guard_pid());
+    stop(machine.guard_pid());
     guard
 }
 
@@ -65,7 +65,7 @@ fn is_alive(pid: u32) -> bool {
 fn assert_replaceable(machine: &TestMachine, pid: u32, error: &GuardError) {
     let message = error.to_string();
     assert!(
-        matches!(error, GuardError::Gone(_)) && message.contains("did not answer within"),
+        matches!(error, GuardError::Gone(_)) && message.contains("no reply within"),
         "{message}"
     );
     assert!(!is_alive(pid), "the guard still lives");

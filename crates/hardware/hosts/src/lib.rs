@@ -10,7 +10,7 @@
 use sweetspot_backend_nvml::Nvml;
 use sweetspot_device::{Host, HostError};
 
-/// The library that gives access to the GPUs, as shown to users.
+/// The name, shown to users, of the library through which the GPUs are accessed.
 pub const LIBRARY: &str = "NVML library";
 
 /// Opens the GPUs of this machine through the default NVML library, or through the one at the path in

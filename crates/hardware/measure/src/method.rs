@@ -11,9 +11,9 @@ pub enum MethodChoice {
     /// The best method that the sensors allow, with the other methods as checks.
     #[default]
     Auto,
-    /// The energy counter.
+    /// The energy counter alone.
     Counter,
-    /// The driver's buffer of samples.
+    /// The samples of the driver's buffer alone.
     Buffer,
     /// Polling a power sensor at this interval, as the published studies did.
     Poll(Seconds),
@@ -24,8 +24,9 @@ pub enum MethodChoice {
 #[error("method '{0}' is unknown: use auto, counter, buffer or poll:TIME (poll:2ms, poll:500ms)")]
 pub struct UnknownMethod(String);
 
-/// The shortest interval between two polls: shorter ones would keep a core busy.
+/// The shortest accepted interval between two polls: shorter ones would keep a core busy.
 const MIN_POLL_INTERVAL: Seconds = Seconds::new(0.001);
+/// The longest accepted interval between two polls.
 const MAX_POLL_INTERVAL: Seconds = Seconds::new(60.0);
 
 impl FromStr for MethodChoice {
@@ -60,15 +61,17 @@ impl std::fmt::Display for MethodChoice {
     }
 }
 
-/// The method that produced a value.
+/// The method by which an energy was measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Method {
-    /// The energy counter alone, with an estimate between its steps at the ends of the measurement window.
+    /// The energy counter alone; the energy between the window's ends and the nearest counter steps is
+    /// estimated.
     Counter,
-    /// The energy counter for whole steps, and the buffer's samples for the fractions at the ends.
+    /// The energy counter for whole update periods, and the buffer's samples for the fractions at the
+    /// window's ends.
     CounterAndBuffer,
-    /// The buffer's samples alone.
+    /// The samples of the driver's buffer alone.
     Buffer,
     /// The buffer's samples and polled values of [`sweetspot_device::SensorKind::InstantPower`].
     BufferAndPoll,

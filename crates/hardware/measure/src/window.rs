@@ -3,25 +3,25 @@
 use crate::math::{PhaseSpan, Span};
 use sweetspot_device::Moment;
 
-/// Which part of a run is the measurement window.
+/// The part of a run whose energy is measured: the measurement window.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RunWindow {
-    /// The whole run.
+    /// The measurement window is the whole run.
     Run,
-    /// From one progress report of the workload to another.
+    /// The measurement window lasts from one progress report of the workload to another.
     Progress {
         /// The number of reports before the measurement window.
         skip: u64,
         /// The number of reports in the measurement window; `None` for all that follow.
         iterations: Option<u64>,
     },
-    /// From the first beginning to the last end of the phase with this name.
+    /// The measurement window lasts from the first beginning to the last end of the phase with this name.
     Phase(String),
 }
 
 /// The error when a text does not describe a measurement window.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown window `{0}`: use run, progress or phase:NAME")]
+#[error("unknown measurement window `{0}`: use run, progress or phase:NAME")]
 pub struct UnknownWindow(String);
 
 impl std::str::FromStr for RunWindow {
@@ -62,8 +62,8 @@ impl RunWindow {
         passes(skip.saturating_add(1)) || last.is_some_and(passes)
     }
 
-    /// Finds the measurement window in a run, given the times of the progress reports of each reporter. With
-    /// several reporters the slowest decides. The error says why there is no such window.
+    /// Finds the measurement window in a finished run, given the times of each thread's progress reports.
+    /// With several threads the slowest decides. The error says why there is no such window.
     pub fn find_in(
         &self,
         run: &Span,
@@ -96,8 +96,8 @@ impl RunWindow {
     }
 }
 
-/// The span of the measurement window. A report marks the end of an iteration, so the span begins with the
-/// report before its first iteration.
+/// The measurement window between two progress reports. A report marks the end of an iteration, so the window
+/// begins with the report before its first iteration.
 fn between(reports: &[Moment], skip: u64, iterations: Option<u64>) -> Result<Span, String> {
     let reported = reports.len() as u64;
     let wanted = iterations.map_or(reported, |count| {
@@ -110,7 +110,7 @@ fn between(reports: &[Moment], skip: u64, iterations: Option<u64>) -> Result<Spa
                 "call sweetspot.progress() in the program, or give a progress pattern".to_owned()
             } else {
                 format!(
-                    "the iterations of the window need {}",
+                    "the measurement window needs {} reports",
                     wanted.max(skip.saturating_add(2))
                 )
             }

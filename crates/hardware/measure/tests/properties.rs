@@ -211,7 +211,7 @@ fn empty_windows_and_empty_traces_are_errors() {
         .unwrap_err();
     assert_eq!(
         error.to_string(),
-        "a window of 0.000 s has no energy: it must end after it begins"
+        "the measurement window has a length of 0.000 s: it must end after it begins"
     );
     for choice in ["auto", "counter", "buffer", "poll:2ms"] {
         assert!(

@@ -14,6 +14,7 @@ use crate::documents::{Content, Documents, FigureFolder};
 use crate::exit::Outcome;
 use crate::report::is_unmet;
 
+/// Runs `sweetspot compare`.
 pub fn run(args: &CompareArgs) -> Result<Outcome> {
     let criteria = args.criteria.criteria()?;
     let documents =

@@ -8,6 +8,7 @@ use crate::args::DevicesArgs;
 use crate::documents::{Content, Documents, Format};
 use crate::exit::Outcome;
 
+/// Runs `sweetspot devices`.
 pub fn run(args: &DevicesArgs) -> Result<Outcome> {
     let documents = Documents::open([(Format::Json, args.export_json.as_deref())])?;
     let (driver, reports) = inspect_devices(args.device.as_deref())?;

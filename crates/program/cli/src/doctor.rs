@@ -8,6 +8,7 @@ use crate::args::DoctorArgs;
 use crate::documents::{Content, Documents, Format};
 use crate::exit::Outcome;
 
+/// Runs `sweetspot doctor`.
 pub fn run(args: &DoctorArgs) -> Result<Outcome> {
     let documents = Documents::open([(Format::Json, args.export_json.as_deref())])?;
     let checks = run_checks();

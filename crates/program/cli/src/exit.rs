@@ -12,8 +12,11 @@ use sweetspot_workload::{CommandExit, WorkloadError};
 
 use crate::documents::{WriteError, Written, is_closed_pipe};
 
+/// The exit code if a limit was not met, a setting not restored or a file not written.
 const NOT_MET: u8 = 1;
+/// The exit code of bad input.
 const BAD_INPUT: u8 = 2;
+/// The exit code of bad input if the user gave a command to run.
 const BAD_INPUT_WITH_COMMAND: u8 = 125;
 /// The exit code of shells for a command that exists but cannot be executed.
 const CANNOT_RUN: u8 = 126;
@@ -23,20 +26,20 @@ const NOT_FOUND: u8 = 127;
 /// The outcome of a `sweetspot` command that did its work; it determines the exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outcome {
-    /// How the user's command ended, if one ran.
+    /// How the user's command ended; `None` if no command ran.
     pub command: Option<CommandExit>,
-    /// The signal that interrupted this program's own work.
+    /// The signal that interrupted this program; `None` if none did.
     pub interrupted_by: Option<i32>,
-    /// Whether results are within the limits, caps and tolerances that the user gave.
+    /// Whether the results are within the limits, caps and tolerances that the user gave.
     pub is_met: bool,
     /// Whether the previous settings of all devices were restored.
     pub is_restored: bool,
-    /// Whether every document was written.
+    /// Whether every requested document was written.
     pub written: Written,
 }
 
 impl Outcome {
-    /// The outcome of a command that succeeded, without a command of the user.
+    /// The outcome of successful work that did not run a command of the user.
     pub const DONE: Self = Self {
         command: None,
         interrupted_by: None,
@@ -66,6 +69,7 @@ impl Outcome {
         self.exit_code() == 0
     }
 
+    /// The exit code of this outcome.
     fn exit_code(&self) -> u8 {
         match (self.command, self.interrupted_by) {
             (Some(CommandExit::Signal(signal)), _) => code_of_signal(signal),
@@ -136,6 +140,7 @@ fn code_of_error(error: &anyhow::Error) -> Option<u8> {
     }
 }
 
+/// The exit code of a command that could not be started.
 fn code_of_start_failure(is_missing: bool) -> u8 {
     match is_missing {
         true => NOT_FOUND,
@@ -143,10 +148,12 @@ fn code_of_start_failure(is_missing: bool) -> u8 {
     }
 }
 
+/// The lowest 8 bits of an exit code, as shells report it.
 fn to_u8(code: i32) -> u8 {
     u8::try_from(code).unwrap_or(u8::MAX)
 }
 
+/// The exit code of a command that this signal ended.
 fn code_of_signal(signal: i32) -> u8 {
     to_u8(128 + signal)
 }

@@ -13,6 +13,7 @@ use crate::documents::{Content, Documents, Format, Written, print};
 use crate::exit::Outcome;
 use crate::print_error_line;
 
+/// Runs `sweetspot fit`.
 pub fn run(args: &FitArgs) -> Result<Outcome> {
     let (output, json) = (args.output.as_deref(), args.export_json.as_deref());
     if let Some(output) = output {

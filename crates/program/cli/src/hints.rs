@@ -1,10 +1,18 @@
 //! Adds advice on flags to error messages: libraries say what happened, but only the program knows its flags.
 
 use sweetspot_fit::{ReplayError, RowsError, StudyFitError};
-use sweetspot_session::hold::HoldError;
-use sweetspot_session::{DevicesError, MeasureError, NetworkUseError, SessionError, SweepError};
+use sweetspot_guard::{GuardError, Refusal};
+use sweetspot_network::NetworkError;
+use sweetspot_report::GroupingError;
+use sweetspot_session::hold::{HoldError, SetCapError};
+use sweetspot_session::{
+    DevicesError, MeasureError, NetworkUseError, SessionError, SweepError, TuneError,
+};
+use sweetspot_sim::CatalogueError;
+use sweetspot_sim_host::{CreateHostError, StandInError};
 use sweetspot_study::{AxesError, StoreError, StudyError, TemplateError};
 use sweetspot_virtual_time::SimulationError;
+use sweetspot_workload::WorkloadError;
 
 /// The message of an error, followed by the flags that help to avoid it.
 pub fn message_with_hint(error: &anyhow::Error) -> String {
@@ -14,6 +22,7 @@ pub fn message_with_hint(error: &anyhow::Error) -> String {
     }
 }
 
+/// The flags that help to avoid an error; `None` if there is no advice.
 fn hint(error: &anyhow::Error) -> Option<&'static str> {
     if let Some(error) = error.downcast_ref::<SessionError>() {
         return match error {
@@ -22,6 +31,8 @@ fn hint(error: &anyhow::Error) -> Option<&'static str> {
             SessionError::Sweep(error) => hint_for_sweep(error),
             SessionError::Simulation(error) => hint_for_simulation(error),
             SessionError::Hold(error) => hint_for_hold(error),
+            SessionError::Tune(TuneError::Criteria { subject, .. }) => hint_for_criterion(subject),
+            SessionError::Workload(error) => hint_for_workload(error),
             _ => None,
         };
     }
@@ -33,6 +44,21 @@ fn hint(error: &anyhow::Error) -> Option<&'static str> {
     }
     if let Some(error) = error.downcast_ref::<StudyFitError>() {
         return hint_for_fit(error);
+    }
+    if let Some(error) = error.downcast_ref::<SetCapError>() {
+        return hint_for_set_cap(error);
+    }
+    if let Some(error) = error.downcast_ref::<StandInError>() {
+        return hint_for_stand_in(error);
+    }
+    if let Some(GroupingError::Itself(_)) = error.downcast_ref() {
+        return Some("give different axes to --by and --over");
+    }
+    if let Some(CreateHostError::Catalogue(error)) = error.downcast_ref() {
+        return hint_for_catalogue(error);
+    }
+    if let Some(error) = error.downcast_ref::<CatalogueError>() {
+        return hint_for_catalogue(error);
     }
     match (error.downcast_ref(), error.downcast_ref()) {
         (Some(RowsError::Several { what, .. }), _) => Some(match *what {
@@ -70,6 +96,10 @@ fn hint_for_network(error: &NetworkUseError) -> Option<&'static str> {
     match error {
         NetworkUseError::InputOfBuiltIn(_) => Some("remove --input"),
         NetworkUseError::NoItems => Some("sweep with --items"),
+        NetworkUseError::Network(NetworkError::Input { .. }) => {
+            Some("give --input NAME=SHAPE, for example --input x=1x3x224x224")
+        }
+        NetworkUseError::Gpu(error) => hint_for_catalogue(error),
         _ => None,
     }
 }
@@ -91,6 +121,8 @@ fn hint_for_simulation(error: &SimulationError) -> Option<&'static str> {
             Some("give --node NAME (`sweetspot simulate --list` shows them)")
         }
         SimulationError::Study(error) => hint_for_study(error),
+        SimulationError::Catalogue(error) => hint_for_catalogue(error),
+        SimulationError::Criteria { subject, .. } => hint_for_criterion(subject),
         _ => None,
     }
 }
@@ -130,4 +162,44 @@ fn hint_for_hold(error: &HoldError) -> Option<&'static str> {
     }
 }
 
+fn hint_for_set_cap(error: &SetCapError) -> Option<&'static str> {
+    match error {
+        SetCapError::NoHold => Some("start one with `sweetspot hold --below WATTS -- CMD`"),
+        SetCapError::Several(_) => Some("name one with --pid"),
+        _ => None,
+    }
+}
+
+fn hint_for_stand_in(error: &StandInError) -> Option<&'static str> {
+    match error {
+        StandInError::NoHost => {
+            Some("use sweetspot simulate --gpu NAME -- sweetspot sim-workload ...")
+        }
+        StandInError::Catalogue(error) => hint_for_catalogue(error),
+        _ => None,
+    }
+}
+
+fn hint_for_catalogue(error: &CatalogueError) -> Option<&'static str> {
+    let is_unknown = matches!(error, CatalogueError::Unknown { .. });
+    is_unknown.then_some("`sweetspot simulate --list` shows all")
+}
+
+fn hint_for_workload(error: &WorkloadError) -> Option<&'static str> {
+    let (WorkloadError::Journal(journal)
+    | WorkloadError::Guard(GuardError::Refused(Refusal::Journal(journal)))) = error
+    else {
+        return None;
+    };
+    let is_denied = journal.is_permission_denied();
+    is_denied.then_some("or give --read-only to change no settings")
+}
+
+/// The advice on an objective or a limit that tuning does not support; the reason names what an objective lacks.
+fn hint_for_criterion(criterion: &str) -> Option<&'static str> {
+    let is_limit = criterion.starts_with("the limit ");
+    is_limit.then_some("change or remove --limit")
+}
+
+/// The advice on an error in read-only mode.
 const READ_ONLY: &str = "remove --read-only or SWEETSPOT_READ_ONLY to allow it";

@@ -16,6 +16,7 @@ use crate::run::{guard_program, is_read_only};
 /// The longest time that a program may take to load before it requests its first batch size.
 const LOADING_TIME: Seconds = Seconds::new(60.0);
 
+/// Runs `sweetspot hold` and `sweetspot hold set`.
 pub fn run(args: HoldArgs) -> Result<Outcome> {
     if let Some(HoldCommand::Set { cap, pid }) = args.command {
         let answer = set_cap(cap, pid)?;
@@ -38,6 +39,7 @@ pub fn run(args: HoldArgs) -> Result<Outcome> {
     })
 }
 
+/// The request that the flags describe; `keep_stdout` reserves standard output for a document.
 fn request(args: HoldArgs, keep_stdout: bool) -> HoldRequest {
     HoldRequest {
         device: args.device,
@@ -82,6 +84,7 @@ fn request(args: HoldArgs, keep_stdout: bool) -> HoldRequest {
     }
 }
 
+/// The text and documents of a run with `hold`.
 fn content(held: &HoldResult) -> Content<'_> {
     Content::default()
         .text(|| format!("\n{}", hold_text(held)))

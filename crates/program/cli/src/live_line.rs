@@ -16,18 +16,20 @@ impl LiveLine {
         }
     }
 
+    /// Whether standard error is a terminal, on which the line is shown.
     pub fn is_shown(&self) -> bool {
         self.is_terminal
     }
 
-    /// Replaces the line and leaves the cursor at its start, so that output of the user's command overwrites it.
+    /// Replaces the line and leaves the cursor at its start, so output of the user's command overwrites the line.
     pub fn show(&mut self, text: &str) {
         if self.is_terminal {
-            let _ = write!(stderr(), "\r\x1b[K{}\r", truncate(text, width()));
+            let _ = write!(stderr(), "\r\x1b[K{}\r", truncate(text, terminal_width()));
             self.has_text = true;
         }
     }
 
+    /// Erases the line.
     pub fn clear(&mut self) {
         if self.has_text {
             let _ = write!(stderr(), "\r\x1b[K");
@@ -43,7 +45,7 @@ impl LiveLine {
 }
 
 /// The number of columns of the terminal, if it is known.
-fn width() -> Option<usize> {
+fn terminal_width() -> Option<usize> {
     let size = rustix::termios::tcgetwinsize(stderr()).ok()?;
     (size.ws_col > 0).then_some(size.ws_col.into())
 }

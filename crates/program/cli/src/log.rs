@@ -17,6 +17,7 @@ use tracing_subscriber::registry::LookupSpan;
 /// The environment variable with the log level, which is used if the flag is absent.
 pub const VARIABLE: &str = "SWEETSPOT_LOG";
 
+/// The log levels, for messages.
 const LEVELS: &str = "off, error, warn, info, debug or trace";
 
 /// Parses a level of the flag or the environment variable.
@@ -58,6 +59,7 @@ pub fn start(flag: Option<LevelFilter>) -> Result<()> {
     Ok(())
 }
 
+/// The log level in the environment variable; off if it is not set.
 fn level_from_environment() -> Result<LevelFilter> {
     let Some(text) = std::env::var_os(VARIABLE).filter(|text| !text.is_empty()) else {
         return Ok(LevelFilter::OFF);

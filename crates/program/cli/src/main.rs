@@ -61,6 +61,7 @@ fn main() -> ExitCode {
     ExitCode::from(code)
 }
 
+/// Runs the command that the flags name.
 fn run_command(cli: Cli) -> Result<Outcome> {
     if !matches!(
         cli.command,

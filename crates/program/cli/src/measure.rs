@@ -13,6 +13,7 @@ use crate::documents::{Content, Documents, Format, Written};
 use crate::exit::Outcome;
 use crate::observer::TerminalObserver;
 
+/// Runs `sweetspot measure`.
 pub fn run(args: MeasureArgs) -> Result<Outcome> {
     let mut requested = args.export.requested();
     requested.push((Format::Samples, args.export_samples.as_deref()));
@@ -69,6 +70,7 @@ fn notes(measurement: &Measurement) -> Vec<String> {
     notes
 }
 
+/// The request that the flags describe; `keep_stdout` reserves standard output for a document.
 fn request(args: MeasureArgs, keep_stdout: bool) -> Result<MeasureRequest> {
     let window = match (args.window, args.iterations, args.skip) {
         (window, None, None) => window.unwrap_or(RunWindow::Run),

@@ -13,6 +13,7 @@ use crate::args::{NetworkArgs, RowGrouping};
 use crate::documents::{Content, Documents, print};
 use crate::exit::Outcome;
 
+/// Runs `sweetspot network`.
 pub fn run(args: NetworkArgs) -> Result<Outcome> {
     let Some(name) = &args.network else {
         let networks = NAMES.iter().map(|name| built_in(name));
@@ -20,7 +21,9 @@ pub fn run(args: NetworkArgs) -> Result<Outcome> {
         return Ok(Outcome::DONE);
     };
     if args.convention != Convention::Usual && args.precision != Precision::Fp32 {
-        bail!("the paper counts elements of 4 bytes: remove --precision or --convention");
+        bail!(
+            "the paper's counting rules assume elements of 4 bytes: remove --precision or --convention"
+        );
     }
     let documents = Documents::open(args.export.requested())?;
     let network = load_network(name, args.input)?;

@@ -7,7 +7,7 @@ use sweetspot_session::{Observer, Status};
 
 use crate::live_line::LiveLine;
 
-/// The time between changes of the status line, so that a recorded terminal session stays small.
+/// The time between two updates of the status line, which keeps recorded terminal sessions small.
 const REFRESH_PERIOD: Seconds = Seconds::new(0.2);
 
 /// Shows notices and the state of the command on standard error.
@@ -16,7 +16,7 @@ pub struct TerminalObserver {
     shown_at: Seconds,
     /// The approximate energy of the current run so far.
     energy: Joules,
-    /// The time of the last addition to `energy`, since the start of the run.
+    /// The time since the start of the run at which `energy` was last updated.
     added_at: Seconds,
 }
 
@@ -30,6 +30,7 @@ impl TerminalObserver {
         }
     }
 
+    /// Updates the status line if enough time has passed since the last update.
     fn show(&mut self, elapsed: Seconds, text: impl FnOnce() -> String) {
         // The elapsed time starts again at zero with each run.
         let is_due = elapsed < self.shown_at || elapsed - self.shown_at >= REFRESH_PERIOD;
@@ -39,6 +40,7 @@ impl TerminalObserver {
         }
     }
 
+    /// Adds the energy since the last update, from the present power.
     fn add_energy(&mut self, elapsed: Seconds, power: Option<Watts>) {
         if elapsed < self.added_at {
             (self.energy, self.added_at) = (Joules::ZERO, Seconds::ZERO);
@@ -75,6 +77,7 @@ impl Observer for TerminalObserver {
     }
 }
 
+/// The status line of a measured command.
 fn measure_text(elapsed: Seconds, power: Option<Watts>, energy: Joules, items: f64) -> String {
     let power = power.map_or_else(|| "- W".to_owned(), |power| format!("{power:.0}"));
     let items = match items > 0.0 {
@@ -84,6 +87,7 @@ fn measure_text(elapsed: Seconds, power: Option<Watts>, energy: Joules, items: f
     format!("{elapsed:.1}  {power}  about {energy:.0}{items}")
 }
 
+/// The status line of a run with `hold`.
 fn hold_text(live: &HoldStatus) -> String {
     let power = live
         .power

@@ -69,6 +69,7 @@ impl ProgressDisplay {
         Some(duration_text(each * left))
     }
 
+    /// Finds the best setting so far, if enough time has passed since the last search.
     fn update_best(&mut self, progress: &SweepProgress<'_>) {
         if self
             .best_found_at
@@ -98,6 +99,7 @@ impl ProgressDisplay {
         }
     }
 
+    /// The text beside the bar: the time left and the best setting so far.
     fn message(&self, progress: &SweepProgress<'_>) -> String {
         let left = self.time_left(progress).map(|left| format!("{left} left"));
         let energy = (self.energy > Joules::ZERO).then(|| format!("{:.1}", self.energy));
@@ -111,6 +113,7 @@ impl ProgressDisplay {
         parts.collect::<Vec<_>>().join("  ")
     }
 
+    /// Updates the bar, or prints a line if standard error is not a terminal.
     fn show(&mut self, progress: &SweepProgress<'_>) {
         self.done_before.get_or_insert(progress.done);
         if let Some(bar) = &self.bar {

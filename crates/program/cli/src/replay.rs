@@ -15,6 +15,7 @@ use crate::args::ReplayArgs;
 use crate::documents::{Content, Documents, FigureFolder};
 use crate::exit::Outcome;
 
+/// Runs `sweetspot replay`.
 pub fn run(args: &ReplayArgs) -> Result<Outcome> {
     let documents =
         Documents::open(args.export.requested())?.with_figures(FigureFolder::open(&args.figures)?);
@@ -31,7 +32,7 @@ pub fn run(args: &ReplayArgs) -> Result<Outcome> {
     let criteria = args.criteria.criteria()?;
     let objective = criteria.objective.to_string();
     let request = ReplayRequest {
-        curves: curves_of(args)?,
+        curves: read_requested_curves(args)?,
         criteria,
         prior: read_prior(args)?,
         seed: args.seed,
@@ -57,7 +58,8 @@ pub fn run(args: &ReplayArgs) -> Result<Outcome> {
     })
 }
 
-fn curves_of(args: &ReplayArgs) -> Result<Vec<RecordedCurve>> {
+/// The curves that the flags name, from a CSV file or from studies.
+fn read_requested_curves(args: &ReplayArgs) -> Result<Vec<RecordedCurve>> {
     let Some(file) = &args.curves else {
         let studies = args.study.iter().map(|study| read_study(study.as_path()));
         let curves = studies.map(|study| Ok(curve_of_study(&study?)?));
@@ -86,6 +88,7 @@ fn curves_of(args: &ReplayArgs) -> Result<Vec<RecordedCurve>> {
     Ok(read_curves(&file.display().to_string(), &text, &columns)?)
 }
 
+/// The prior knowledge that the flags name.
 fn read_prior(args: &ReplayArgs) -> Result<PriorChoice> {
     let names: Vec<&str> = args.prior.iter().map(String::as_str).collect();
     Ok(match names.as_slice() {
@@ -98,6 +101,7 @@ fn read_prior(args: &ReplayArgs) -> Result<PriorChoice> {
     })
 }
 
+/// Reads a study by its folder or name.
 fn read_study(path: &std::path::Path) -> Result<Study> {
     Ok(Store::open(&crate::study::find_folder(path))?.study(None)?)
 }

@@ -12,6 +12,7 @@ use crate::args::ReportArgs;
 use crate::documents::{Content, Documents, FigureFolder, Format, timelines};
 use crate::exit::Outcome;
 
+/// Runs `sweetspot report`.
 pub fn run(args: &ReportArgs) -> Result<Outcome> {
     // Bad criteria are reported before the study is read.
     args.criteria.criteria()?;

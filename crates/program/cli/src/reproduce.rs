@@ -13,6 +13,7 @@ use crate::args::ReproduceArgs;
 use crate::documents::{Content, Documents};
 use crate::exit::Outcome;
 
+/// Runs `sweetspot reproduce`.
 pub fn run(args: &ReproduceArgs) -> Result<Outcome> {
     let documents = Documents::open(args.export.requested())?;
     let threads = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);

@@ -20,6 +20,7 @@ use crate::exit::Outcome;
 use crate::measure::{content, outcome};
 use crate::observer::TerminalObserver;
 
+/// Runs `sweetspot run`.
 pub fn run(args: RunArgs) -> Result<Outcome> {
     let documents = Documents::open(args.export.requested())?;
     let configuration = match &args.from {
@@ -73,6 +74,7 @@ fn choose_configuration(study: &Path, args: &RunArgs) -> Result<Configuration> {
     Ok(configuration)
 }
 
+/// Runs the user's command at the requested settings, and measures it.
 fn run_with_measurement(
     request: &RunRequest,
     progress: Option<ProgressPattern>,
@@ -99,6 +101,7 @@ fn run_with_measurement(
     })
 }
 
+/// Runs the user's command at the requested settings, without measuring it.
 fn run_without_measurement(request: &RunRequest) -> Result<Outcome> {
     let mut observer = TerminalObserver::new();
     let result = run_session(request, &guard_program()?, &mut observer)?;
@@ -126,11 +129,13 @@ pub fn is_read_only() -> bool {
     std::env::var_os("SWEETSPOT_READ_ONLY").is_some_and(|value| !value.is_empty() && value != "0")
 }
 
+/// Runs the guard process, which restores the devices when the program that started it ends.
 pub fn serve_guard(socket: &Path) -> Result<Outcome> {
     serve_as_guard(socket)?;
     Ok(Outcome::DONE)
 }
 
+/// Runs `sweetspot restore`.
 pub fn restore() -> Result<Outcome> {
     if is_read_only() && !unrestored_devices().is_empty() {
         return Err(SessionError::from(DevicesError::ReadOnly).into());

@@ -11,6 +11,7 @@ use crate::documents::print;
 use crate::exit::Outcome;
 use crate::print_error_line;
 
+/// Runs `sweetspot sim-workload`.
 pub fn run(args: &SimWorkloadArgs) -> Result<Outcome> {
     let request = StandInRequest {
         network: args.network.clone(),

@@ -22,9 +22,10 @@ use crate::print_error_line;
 /// The simulated NVML library, which is part of this program.
 static NVML_LIBRARY: &[u8] = include_bytes!(env!("SWEETSPOT_NVML_SIM"));
 
+/// Runs `sweetspot simulate`.
 pub fn run(args: SimulateArgs) -> Result<Outcome> {
     if let Some(rows) = &args.fit {
-        return fit(&args, rows);
+        return fit_to_file(&args, rows);
     }
     if args.gpu.is_some() || args.node.is_some() {
         let parts = HostParts::new(args.gpu.as_deref(), args.node.as_deref())?;
@@ -89,10 +90,11 @@ fn compare_with_papers(name: Option<&str>) -> Result<Vec<SimulatorDeviations>> {
     }
 }
 
-/// The largest file of measurements that is read; no study needs more.
+/// The largest accepted size of a file of measurements.
 const MAX_FILE_BYTES: u64 = 16 << 20;
 
-fn fit(args: &SimulateArgs, path: &Path) -> Result<Outcome> {
+/// Fits a workload profile to the measurements in a file.
+fn fit_to_file(args: &SimulateArgs, path: &Path) -> Result<Outcome> {
     let (gpu_name, gpu) = find_gpu(args.gpu.as_deref().unwrap_or_default())?;
     let documents = Documents::open([(Format::Toml, Some(args.output.as_path()))])?;
     let file = path.display().to_string();
@@ -123,6 +125,7 @@ fn fit(args: &SimulateArgs, path: &Path) -> Result<Outcome> {
     })
 }
 
+/// Reads a file of measurements, which must not be too large.
 fn read_file(path: &Path) -> Result<String> {
     let file = std::fs::File::open(path)?;
     if !file.metadata()?.is_file() {

@@ -16,6 +16,7 @@ use crate::progress::ProgressDisplay;
 use crate::run::guard_program;
 use crate::sweep::check_read_only;
 
+/// Runs `sweetspot study`.
 pub fn run(args: StudyArgs) -> Result<Outcome> {
     let mut written = Written::Everything;
     match args.command {
@@ -93,6 +94,7 @@ pub fn find_folder(study: &Path) -> PathBuf {
     }
 }
 
+/// Prints a table of the studies in a folder.
 fn list_studies(folder: &Path) -> Result<()> {
     let entries = match std::fs::read_dir(folder) {
         Ok(entries) => entries,
@@ -124,6 +126,7 @@ fn list_studies(folder: &Path) -> Result<()> {
     Ok(print(&studies_text(&rows))?)
 }
 
+/// Deletes a study; without `yes`, asks the user first.
 fn delete_study(folder: &Path, yes: bool) -> Result<()> {
     // Fails if the folder is not a study or if another process uses it.
     let store = Store::open_exclusive(folder)?;
@@ -140,6 +143,7 @@ fn delete_study(folder: &Path, yes: bool) -> Result<()> {
     Ok(())
 }
 
+/// Runs `sweetspot task`.
 pub fn run_task(args: &TaskArgs) -> Result<Outcome> {
     let (folder, outline) = read_plan_file(&args.plan)?;
     let sweep = Sweep::resume(&outline)?;

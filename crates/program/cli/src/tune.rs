@@ -16,6 +16,7 @@ use crate::exit::Outcome;
 use crate::observer::TerminalObserver;
 use crate::run::{guard_program, is_read_only};
 
+/// Runs `sweetspot tune`.
 pub fn run(args: TuneArgs) -> Result<Outcome> {
     let documents = Documents::open([
         (Format::Json, args.export_json.as_deref()),
@@ -46,6 +47,7 @@ pub fn run(args: TuneArgs) -> Result<Outcome> {
     Ok(outcome(&job, ended, &request, written))
 }
 
+/// Tunes a simulated job in virtual time.
 fn tune_simulated(args: &TuneArgs, request: &TuneRequest) -> Result<TunedJob> {
     let spec = JobSpec {
         gpus: args.simulate.clone(),
@@ -65,6 +67,7 @@ fn tune_simulated(args: &TuneArgs, request: &TuneRequest) -> Result<TunedJob> {
     )?)
 }
 
+/// Tunes the user's command on real GPUs.
 fn tune_command(
     args: &TuneArgs,
     request: &TuneRequest,
@@ -89,6 +92,7 @@ fn tune_command(
     )?)
 }
 
+/// The text and documents of a tuned run.
 fn content(job: &TunedJob) -> Content<'_> {
     Content::default()
         .text(|| format!("\n{}", tuning_text(job)))
@@ -100,6 +104,7 @@ fn content(job: &TunedJob) -> Content<'_> {
         })
 }
 
+/// The outcome of a tuned run, for the exit code.
 fn outcome(
     job: &TunedJob,
     ended: Option<CommandExit>,

@@ -162,7 +162,7 @@ fn faults_of_power_capping_2022_are_named_at_their_rows() {
     for network in ["resnet50", "resnet152"] {
         has(
             &[quadro, ("network", network), ("selection", "default")],
-            "its power by its time",
+            "its power times its time",
         );
     }
     let inception = [v100, ("network", "inception_v3"), ("selection", "min E")];
@@ -179,7 +179,7 @@ fn faults_of_power_capping_2022_are_named_at_their_rows() {
 }
 
 #[test]
-fn faults_of_the_other_papers_are_named_at_their_rows() {
+fn errors_in_the_other_papers_are_named_at_their_rows() {
     let (_, dvfs) = json("dvfs-2019", 1);
     let turing = notes(&dvfs, &[("gpu", "gtx_2080ti")]);
     assert!(turing.iter().any(|note| note.contains("2,050 MHz")));
@@ -224,7 +224,7 @@ fn faults_of_the_other_papers_are_named_at_their_rows() {
         .filter(|row| {
             row["note"]
                 .as_str()
-                .is_some_and(|note| note.starts_with("fault"))
+                .is_some_and(|note| note.starts_with("error in "))
         });
     assert!(contradicting.count() >= 64);
 }

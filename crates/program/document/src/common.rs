@@ -37,7 +37,7 @@ impl SchemaName {
     /// A training run that was tuned while it ran.
     pub const TUNE: Self = Self("sweetspot.tune/1");
 
-    /// The name as it is written.
+    /// The name and version as written in documents.
     pub const fn as_str(self) -> &'static str {
         self.0
     }
@@ -47,9 +47,9 @@ impl SchemaName {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Number {
-    /// A whole number.
+    /// A number without a fractional part.
     Whole(i64),
-    /// Any other number.
+    /// A number with a fractional part, or one too large to be written as a whole number.
     Fraction(f64),
 }
 
@@ -83,9 +83,9 @@ impl JsonSchema for Number {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum NumberOrText {
-    /// A number.
+    /// A value that is a number.
     Number(Number),
-    /// A text.
+    /// A value that is a text.
     Text(String),
 }
 
@@ -166,14 +166,14 @@ pub struct Summary {
 /// The value of each knob in a configuration; an absent knob is at its default.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Settings {
-    /// The power cap in watts.
+    /// The power cap in watts; absent if it is at its default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub power_cap_w: Option<PowerCap>,
-    /// The core clock in MHz.
+    /// The core clock in MHz; absent if it is at its default.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub core_clock_mhz: Option<Number>,
-    /// The memory clock in MHz.
+    /// The memory clock in MHz; absent if it is at its default.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub memory_clock_mhz: Option<Number>,
@@ -211,11 +211,11 @@ pub enum EnergyOf {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Status {
-    /// All of its runs succeeded.
+    /// All runs of the configuration succeeded.
     Ok,
-    /// A run failed.
+    /// A run of the configuration failed.
     Failed,
-    /// A run exceeded its time limit.
+    /// A run of the configuration exceeded its time limit.
     Timeout,
     /// The memory of the device was too small.
     OutOfMemory,
@@ -240,14 +240,14 @@ pub enum SearchEnd {
 /// The machine on which the measurement was made.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Machine {
-    /// The name and release of the kernel.
+    /// The name and release of the operating system's kernel.
     pub kernel: String,
-    /// The model of the processor.
+    /// The model of the processor; absent if it is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub processor: Option<String>,
     /// The number of logical processors.
     pub processors: usize,
-    /// The version of the GPU driver.
+    /// The version of the GPU driver; absent if it is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub driver: Option<String>,
     /// The version of sweetspot.

@@ -5,8 +5,8 @@ use serde::Serialize;
 
 use crate::common::{EnergyOf, Named, RelativeChange, SchemaName, Settings, Status, Summary};
 
-/// Several studies, compared with the first one: SI units, fractions instead of percentages; what is absent is
-/// unknown.
+/// Several studies, compared with the first one. Values are in SI units, with fractions instead of percentages; a key
+/// is absent if its value is unknown.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Compare {
     /// The name and version of this format.
@@ -16,11 +16,11 @@ pub struct Compare {
     pub objective: Option<String>,
     /// The limits that a best point must meet, as on the command line.
     pub limits: Vec<String>,
-    /// The studies; the others are compared with the first one.
+    /// The studies, all of which are compared with the first one.
     pub studies: Vec<ComparedStudy>,
     /// The reference of each study, then each setting that the first study and at least one other study contain.
     pub settings: Vec<CommonSetting>,
-    /// The best point of each study, by objective.
+    /// The best point of each study, for each objective.
     pub best: Named<Vec<BestOfStudy>>,
     /// Differences between the studies that matter for the comparison.
     pub notes: Vec<String>,
@@ -33,13 +33,13 @@ pub struct ComparedStudy {
     pub name: String,
     /// The name that the study itself stores.
     pub study: String,
-    /// The product name of its first device.
+    /// The product name of the study's first device.
     pub device: String,
-    /// The name of its workload.
+    /// The name of the study's workload.
     pub workload: String,
     /// The devices whose energy the results contain.
     pub energy_of: EnergyOf,
-    /// The number of its configurations.
+    /// The number of the study's configurations.
     pub points: usize,
 }
 
@@ -59,7 +59,7 @@ pub struct CommonSetting {
 /// The measured values of a study at a setting.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct StudyValues {
-    /// The index into `studies`.
+    /// The index of the study in `studies`.
     pub study: usize,
     /// The value of each knob at this setting.
     pub settings: Settings,
@@ -73,7 +73,7 @@ pub struct StudyValues {
 /// The differences of a study from the first study at one setting.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct StudyDifferences {
-    /// The index into `studies`.
+    /// The index of the study in `studies`.
     pub study: usize,
     /// Each quantity that is compared, by its name with its unit.
     #[serde(flatten)]
@@ -94,12 +94,12 @@ pub struct Difference {
     pub significant: Option<bool>,
 }
 
-/// The best point of a study by an objective.
+/// The best point of a study for an objective.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct BestOfStudy {
-    /// The index into `studies`.
+    /// The index of the study in `studies`.
     pub study: usize,
-    /// The index into the points of that study.
+    /// The index of the point among the points of that study.
     pub point: usize,
     /// The value of each knob at this setting.
     pub settings: Settings,

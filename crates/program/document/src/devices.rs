@@ -5,33 +5,34 @@ use serde::Serialize;
 
 use crate::common::SchemaName;
 
-/// The devices of a machine, with their sensors and knobs: SI units; what is absent is unknown.
+/// The devices of a machine, with their sensors and knobs. Values are in SI units; a key is absent if its value is
+/// unknown.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Devices {
     /// The name and version of this format.
     #[schemars(extend("const" = SchemaName::DEVICES))]
     pub schema: SchemaName,
-    /// The version of the driver.
+    /// The version of the GPU driver.
     pub driver: String,
-    /// The GPUs.
+    /// The GPUs of the machine, and the MIG slices of its GPUs.
     pub devices: Vec<Device>,
 }
 
-/// A GPU, or a slice of one.
+/// A GPU, or a MIG slice of a GPU.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Device {
-    /// The index of the device, as `--device` takes it.
+    /// The index by which `--device` selects the device.
     pub index: u32,
     /// The UUID of the device.
     pub uuid: String,
     /// The product name of the device.
     pub name: String,
-    /// The architecture of the chip.
+    /// The architecture of the GPU.
     pub architecture: String,
-    /// The UUID of the GPU that this device is a slice of; absent for a whole GPU.
+    /// The UUID of the GPU to which this slice belongs; absent for a whole GPU.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parent: Option<String>,
-    /// The size of the memory in bytes.
+    /// The size of the device's memory in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory_bytes: Option<u64>,
     /// The power caps of the device: current, default and possible ones.
@@ -71,9 +72,9 @@ pub struct PowerCaps {
 pub struct Sensor {
     /// What the sensor measures.
     pub kind: SensorKind,
-    /// The source of its readings, such as a function of the driver.
+    /// The source of the sensor's readings, such as a function of the driver.
     pub source: String,
-    /// The time between two updates of the reading, in seconds.
+    /// The time between two updates of the sensor's reading, in seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub update_period_s: Option<f64>,
     /// The present reading, or why there is none.
@@ -81,7 +82,7 @@ pub struct Sensor {
     pub reading: Reading,
 }
 
-/// What a sensor measures.
+/// The quantity that a sensor measures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SensorKind {
@@ -128,7 +129,7 @@ pub struct Reading {
     /// The reasons why the device does not run faster.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub throttle: Option<Throttle>,
-    /// Why there is no reading.
+    /// Why the sensor has no reading.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
 }
@@ -136,14 +137,14 @@ pub struct Reading {
 /// The reasons why a device does not run faster; several may be true.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Throttle {
-    /// Nothing runs on the device.
+    /// Whether nothing runs on the device.
     pub idle: bool,
-    /// The power cap is reached.
+    /// Whether the power cap limits the device.
     pub power_cap: bool,
-    /// A user or program has limited the clock.
+    /// Whether a user or program has limited the clock.
     pub clock_setting: bool,
-    /// The device is too hot.
+    /// Whether the device is too hot.
     pub thermal: bool,
-    /// The board limits the device for another reason.
+    /// Whether the board limits the device for another reason.
     pub hardware: bool,
 }

@@ -15,10 +15,10 @@ pub struct Doctor {
     pub checks: Vec<Check>,
 }
 
-/// One check.
+/// One check of the machine and its result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Check {
-    /// The name of the check.
+    /// The name of what was checked.
     pub name: String,
     /// The result of the check.
     pub verdict: Verdict,

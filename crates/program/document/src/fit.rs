@@ -5,14 +5,14 @@ use serde::Serialize;
 
 use crate::common::{Named, SchemaName, Settings, TimeAndEnergy};
 
-/// A GPU and a workload that were fitted to a study: SI units, fractions instead of percentages; what is absent is
-/// unknown.
+/// A GPU and a workload that were fitted to a study. Values are in SI units, with fractions instead of percentages; a
+/// key is absent if its value is unknown.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Fit {
     /// The name and version of this format.
     #[schemars(extend("const" = SchemaName::FIT))]
     pub schema: SchemaName,
-    /// The name of the study.
+    /// The name of the study to which the profile was fitted.
     pub study: String,
     /// The product name of the fitted GPU.
     pub gpu: String,
@@ -40,7 +40,7 @@ pub struct Fit {
 /// A configuration with its measured and its predicted time and energy.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct FittedPoint {
-    /// The value of each knob.
+    /// The value of each knob in the configuration.
     pub settings: Settings,
     /// The number of items in a run.
     pub items: u64,
@@ -82,9 +82,9 @@ pub struct MeanAndWorst {
 /// The best configuration for an objective, by the measurements and by the fitted profile.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct FittedBest {
-    /// The index into `points` of the configuration with the best measured value.
+    /// The index in `points` of the configuration with the best measured value.
     pub measured: usize,
-    /// The index into `points` of the configuration with the best predicted value.
+    /// The index in `points` of the configuration with the best predicted value.
     pub fitted: usize,
     /// The loss from choosing `fitted` instead of `measured`, by the measured values, as a fraction of the best value.
     pub regret: f64,

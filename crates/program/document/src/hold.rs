@@ -5,8 +5,8 @@ use serde::Serialize;
 
 use crate::common::{Machine, SchemaName};
 
-/// A run whose power was limited to a cap: SI units, fractions instead of percentages; what is absent is unknown.
-/// Times are in seconds since the first batch.
+/// A run whose power was limited to a cap. Values are in SI units, with fractions instead of percentages; a key is
+/// absent if its value is unknown. Times are in seconds since the first batch.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Hold {
     /// The name and version of this format.
@@ -37,7 +37,7 @@ pub struct Hold {
     pub items: u64,
     /// The throughput in items per second.
     pub items_per_s: f64,
-    /// The throughput after the setting settled, in items per second.
+    /// The throughput after the setting stopped changing, in items per second.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub settled_items_per_s: Option<f64>,
     /// The energy of the GPU from the first batch to the last; absent if it is unknown.
@@ -46,7 +46,8 @@ pub struct Hold {
     /// The energy of an item in joules.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub energy_per_item_j: Option<f64>,
-    /// The share of the time after settling in which the power, averaged over 1 s, was above the cap.
+    /// The share of the time in which the power, averaged over 1 s, was above the cap, after the setting stopped
+    /// changing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub violation_share: Option<f64>,
     /// The share of single power readings above the cap; absent if readings are 1 s or more apart.
@@ -55,7 +56,7 @@ pub struct Hold {
     /// The 99th percentile of single power readings in watts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fine_p99_w: Option<f64>,
-    /// The highest power after settling, averaged over 1 s, in watts.
+    /// The highest power, averaged over 1 s, after the setting stopped changing, in watts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub largest_mean_w: Option<f64>,
     /// The time until the setting stopped changing, in seconds; absent if it changed until the end.
@@ -66,10 +67,10 @@ pub struct Hold {
     pub settle_windows: Option<u64>,
     /// How often the setting was changed.
     pub changes: u64,
-    /// The average batch size.
+    /// The mean batch size over the run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub average_batch: Option<f64>,
-    /// The 99th percentile of latency in seconds, after settling.
+    /// The 99th percentile of latency after the setting stopped changing, in seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub latency_p99_s: Option<f64>,
     /// The limit on the 99th percentile of latency, in seconds; absent if the user gave none.
@@ -98,16 +99,16 @@ pub struct Hold {
     pub notes: Vec<Note>,
 }
 
-/// A GPU.
+/// The GPU whose power was limited.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Device {
-    /// The UUID.
+    /// The UUID of the GPU.
     pub uuid: String,
-    /// The product name.
+    /// The product name of the GPU.
     pub name: String,
 }
 
-/// What `hold` optimises among the settings whose power is below the cap.
+/// The objective of `hold` among the settings whose power is below the cap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Goal {
@@ -120,11 +121,11 @@ pub enum Goal {
 /// The energy of the GPU during the run, and how it was measured.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct HoldEnergy {
-    /// The energy in joules.
+    /// The energy of the GPU in joules.
     pub energy_j: f64,
     /// The ends of the energy's 95 % confidence interval, in joules.
     pub interval95_j: [f64; 2],
-    /// The measurement method.
+    /// The method by which the energy was measured.
     pub method: String,
 }
 
@@ -140,7 +141,7 @@ pub struct CapChange {
 /// The values that `hold` sets: a batch size, and a clock or a cap if `hold` controls one.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Setting {
-    /// The batch size.
+    /// The batch size that `hold` requests from the program.
     pub batch: u64,
     /// The core clock in MHz; absent if `hold` does not set clocks.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -173,24 +174,24 @@ pub struct Slice {
     pub power: Option<SlicePower>,
     /// The power cap at the end of the interval, in watts.
     pub cap_w: f64,
-    /// The throughput in items per second.
+    /// The throughput in the interval, in items per second.
     pub items_per_s: f64,
 }
 
 /// The power in one interval of the run.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct SlicePower {
-    /// The mean power in watts.
+    /// The mean power in the interval, in watts.
     pub power_w: f64,
-    /// The highest power reading in watts.
+    /// The highest power reading in the interval, in watts.
     pub highest_w: f64,
 }
 
-/// A message to the user.
+/// A message that was shown to the user.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Note {
     /// The time of the message, in seconds since the first batch.
     pub time_s: f64,
-    /// The message.
+    /// The text of the message.
     pub text: String,
 }

@@ -7,13 +7,14 @@ use serde::Serialize;
 
 use crate::common::{Machine, Named, SchemaName, Summary};
 
-/// The measured runs of a command: SI units, fractions instead of percentages; what is absent is unknown.
+/// The measured runs of a command. Values are in SI units, with fractions instead of percentages; a key is absent if
+/// its value is unknown.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Measurement {
-    /// The only run.
+    /// The measurement consists of one run.
     Run(Box<Run>),
-    /// Several runs, or none.
+    /// The measurement consists of several runs, or of none.
     Runs(Box<Runs>),
 }
 
@@ -25,20 +26,20 @@ pub struct Runs {
     pub common: MeasurementInfo,
     /// The runs, in the order in which they were made.
     pub runs: Vec<Run>,
-    /// Means over the runs.
+    /// The means over the successful runs.
     pub summary: RunsSummary,
 }
 
-/// Means over several runs.
+/// The means over several runs.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct RunsSummary {
-    /// The time in seconds.
+    /// The time of a run in seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub time_s: Option<Summary>,
     /// The energy of all devices in joules.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub energy_j: Option<Summary>,
-    /// The throughput in items per second.
+    /// The throughput of a run in items per second.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub items_per_s: Option<Summary>,
 }
@@ -68,7 +69,7 @@ pub struct MeasurementInfo {
 /// The energy that the devices use while idle.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Idle {
-    /// The energy of all devices.
+    /// The energy of all devices while idle.
     #[serde(flatten)]
     pub energy: TotalEnergy,
     /// How long the idle devices were measured, in seconds.
@@ -105,7 +106,7 @@ pub struct Run {
     /// The energy of all devices in the measurement window; absent if any device's energy is unknown.
     #[serde(flatten)]
     pub energy: Option<TotalEnergy>,
-    /// The average power of all devices in watts.
+    /// The average power of all devices in the measurement window, in watts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub average_power_w: Option<f64>,
     /// The energy beyond that of the idle devices in the same time; absent if idle was not measured.
@@ -113,7 +114,7 @@ pub struct Run {
     pub above_idle: Option<TotalEnergy>,
     /// The energy of each device.
     pub devices: Vec<DeviceEnergy>,
-    /// The time and energy of each phase that the command marked.
+    /// The time and energy of each phase that the command marked; absent if it marked none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub phases: Option<Named<Phase>>,
     /// Why the energy of the phases that the command marked is unknown; absent if it is known.
@@ -122,13 +123,13 @@ pub struct Run {
     /// The number of items that the command processed in the measurement window.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub items: Option<f64>,
-    /// The throughput in items per second.
+    /// The throughput in the measurement window, in items per second.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub items_per_s: Option<f64>,
-    /// The energy of an item in joules.
+    /// The energy per item in joules.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub energy_per_item_j: Option<f64>,
-    /// The last reported value of each named quantity, such as the accuracy.
+    /// The last value of each named quantity that the command reported, such as the accuracy.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub values: BTreeMap<String, f64>,
     /// Warnings about the measured values of this run.
@@ -145,7 +146,7 @@ pub struct DeviceEnergy {
     /// The measured energy; absent if it is unknown.
     #[serde(flatten)]
     pub measured: Option<MeasuredEnergy>,
-    /// Why the energy is unknown.
+    /// Why the energy of the device is unknown; absent if it is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
 }
@@ -153,7 +154,7 @@ pub struct DeviceEnergy {
 /// The energy of a device, and how it was measured.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct MeasuredEnergy {
-    /// The energy by the best method.
+    /// The energy by the best available method.
     #[serde(flatten)]
     pub energy: EnergyByMethod,
     /// The energy by other methods, each compared with the best one.
@@ -175,16 +176,16 @@ pub struct EnergyByMethod {
     /// The energy and its uncertainty.
     #[serde(flatten)]
     pub energy: TotalEnergy,
-    /// The average power in watts.
+    /// The average power in watts, by this method.
     pub average_power_w: f64,
-    /// The measurement method.
+    /// The name of the measurement method.
     pub method: String,
 }
 
 /// An energy by another method, compared with the best one.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct EnergyCheck {
-    /// The energy by this method.
+    /// The energy by the other method.
     #[serde(flatten)]
     pub energy: EnergyByMethod,
     /// The difference from the energy by the best method, as a fraction of the latter.
@@ -200,20 +201,20 @@ pub struct SensorGap {
     pub sensor: String,
     /// The length of the gap in seconds.
     pub time_s: f64,
-    /// Why there are no readings.
+    /// Why the sensor had no readings.
     pub reason: String,
 }
 
-/// All occurrences of a phase in a run.
+/// The sum over all occurrences of a phase in a run.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Phase {
-    /// The energy of all occurrences.
+    /// The energy of all occurrences of the phase.
     #[serde(flatten)]
     pub energy: TotalEnergy,
-    /// The time of all occurrences in seconds.
+    /// The time of all occurrences of the phase, in seconds.
     pub time_s: f64,
-    /// The average power in watts.
+    /// The average power in the phase, in watts.
     pub power_w: f64,
-    /// The number of occurrences.
+    /// The number of occurrences of the phase.
     pub count: usize,
 }

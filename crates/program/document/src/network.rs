@@ -7,8 +7,8 @@ use serde::Serialize;
 
 use crate::common::{EnergyOf, Named, SchemaName};
 
-/// The operations, bytes and bounds of a network: SI units, fractions instead of percentages; what is absent is
-/// unknown. All counts are for one batch.
+/// The operations, bytes and lower bounds of a network. Values are in SI units, with fractions instead of percentages;
+/// a key is absent if its value is unknown. All counts are for one batch.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Network {
     /// The name and version of this format.
@@ -24,7 +24,7 @@ pub struct Network {
     pub convention: String,
     /// The number format of the network's values, such as `fp16`.
     pub precision: String,
-    /// Training, which counts the backward pass too, or inference.
+    /// Whether the counts are for training, which includes the backward pass, or for inference.
     pub mode: Mode,
     /// The number of items in a batch.
     pub batch: u64,
@@ -34,7 +34,7 @@ pub struct Network {
     pub totals: Totals,
     /// The operations and bytes of all layers of each kind.
     pub kinds: Vec<LayerKind>,
-    /// The layers, in the order of the network.
+    /// The layers, in execution order.
     pub layers: Vec<Layer>,
     /// Remarks about the network's description.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -105,28 +105,28 @@ impl JsonSchema for Count {
     }
 }
 
-/// Operations and bytes.
+/// The numbers of operations by kind, and of bytes read and written.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Counts {
-    /// Multiply-accumulates.
+    /// The number of multiply-accumulates.
     pub macs: Count,
-    /// Floating-point operations.
+    /// The number of floating-point operations.
     pub flops: Count,
-    /// Arithmetic operations of all kinds together.
+    /// The number of arithmetic operations of all kinds together.
     pub operations: Count,
-    /// Additions.
+    /// The number of additions.
     pub additions: Count,
-    /// Multiplications.
+    /// The number of multiplications.
     pub multiplications: Count,
-    /// Operations that take the larger of two numbers.
+    /// The number of operations that take the larger of two numbers.
     pub maxima: Count,
-    /// Divisions.
+    /// The number of divisions.
     pub divisions: Count,
-    /// Exponentials.
+    /// The number of exponentials.
     pub exponentials: Count,
-    /// Bytes that are read from memory.
+    /// The number of bytes that are read from memory.
     pub read_bytes: Count,
-    /// Bytes that are written to memory.
+    /// The number of bytes that are written to memory.
     pub written_bytes: Count,
     /// The computation-to-communication ratio: operations per byte; absent if no byte is read or written.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -136,10 +136,10 @@ pub struct Counts {
 /// The counts of a whole network.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Totals {
-    /// Operations and bytes.
+    /// The operations and bytes of all layers.
     #[serde(flatten)]
     pub counts: Counts,
-    /// The number of parameters.
+    /// The number of trained parameters of the network.
     pub parameters: u64,
 }
 
@@ -148,32 +148,32 @@ pub struct Totals {
 pub struct LayerKind {
     /// The kind of layer, such as `conv`.
     pub kind: String,
-    /// The number of layers.
+    /// The number of layers of this kind.
     pub layers: u64,
-    /// The number of parameters.
+    /// The number of trained parameters in layers of this kind.
     pub parameters: u64,
-    /// Operations and bytes.
+    /// The operations and bytes of these layers.
     #[serde(flatten)]
     pub counts: Counts,
 }
 
-/// A layer.
+/// A layer of a network.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Layer {
     /// The name of the layer.
     pub name: String,
     /// The kind of layer, such as `conv`.
     pub kind: String,
-    /// The shapes of the inputs.
+    /// The shape of each input of the layer.
     pub inputs: Vec<Vec<u64>>,
-    /// The shapes of the outputs.
+    /// The shape of each output of the layer.
     pub outputs: Vec<Vec<u64>>,
-    /// The number of parameters.
+    /// The number of trained parameters of the layer.
     pub parameters: u64,
-    /// Operations and bytes, including those of the backward pass.
+    /// The operations and bytes of the layer, including those of the backward pass.
     #[serde(flatten)]
     pub counts: Counts,
-    /// Operations and bytes of the backward pass; absent for inference.
+    /// The operations and bytes of the backward pass; absent for inference.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub backward: Option<Counts>,
     /// Lower bounds of the layer's time and energy on a GPU; absent if the user named no GPU.
@@ -192,13 +192,13 @@ pub struct Bound {
     pub by: Limit,
 }
 
-/// Whether arithmetic or memory access limits the time.
+/// The resource that limits the time of a layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Limit {
-    /// The arithmetic throughput.
+    /// The arithmetic throughput limits the time.
     Compute,
-    /// The memory bandwidth.
+    /// The memory bandwidth limits the time.
     Memory,
 }
 
@@ -207,7 +207,7 @@ pub enum Limit {
 pub struct Variant {
     /// How this interpretation differs from the main one.
     pub about: String,
-    /// The number of layers.
+    /// The number of layers in this interpretation.
     pub layers: usize,
     /// The operations and bytes of all layers together.
     pub totals: Totals,
@@ -220,7 +220,7 @@ pub struct UnknownOperator {
     pub operator: String,
     /// The number of graph nodes with this operator.
     pub nodes: u64,
-    /// The name of the first such node.
+    /// The name of the first graph node with this operator.
     pub first: String,
 }
 
@@ -231,9 +231,9 @@ pub struct GpuBound {
     pub gpu: String,
     /// The product name of the GPU.
     pub product: String,
-    /// The peak throughput in floating-point operations per second.
+    /// The GPU's peak throughput in floating-point operations per second.
     pub peak_flops_per_s: f64,
-    /// The memory bandwidth in bytes per second.
+    /// The GPU's memory bandwidth in bytes per second.
     pub bandwidth_bytes_per_s: f64,
     /// The sum of the layers' lower bounds.
     #[serde(flatten)]
@@ -251,7 +251,7 @@ pub struct StudyEfficiency {
     pub energy_of: EnergyOf,
     /// The floating-point operations for one item.
     pub flops_per_item: f64,
-    /// The GPU profile whose peak rates the results are compared with; absent if none is known.
+    /// The name of the GPU profile whose peak rates the results are compared with; absent if none is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gpu: Option<String>,
     /// The efficiency in each configuration of the study.
@@ -263,15 +263,15 @@ pub struct StudyEfficiency {
 pub struct PointEfficiency {
     /// The value of each axis of the study.
     pub settings: Named<f64>,
-    /// The number of GPUs.
+    /// The number of GPUs that the configuration uses.
     pub gpus: u64,
-    /// The energy of an item in joules.
+    /// The energy per item in joules.
     pub energy_per_item_j: f64,
-    /// The time of an item in seconds.
+    /// The time per item in seconds.
     pub time_per_item_s: f64,
-    /// Billions of floating-point operations per second for each watt.
+    /// The billions of floating-point operations per second for each watt.
     pub gflops_per_watt: f64,
-    /// Floating-point operations per second.
+    /// The number of floating-point operations per second.
     pub flops_per_s: f64,
     /// The floating-point rate as a fraction of the GPUs' peak rate.
     #[serde(skip_serializing_if = "Option::is_none")]

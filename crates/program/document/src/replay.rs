@@ -6,10 +6,10 @@ use serde::Serialize;
 use crate::common::{Named, SchemaName, SearchEnd};
 
 /// Search strategies, replayed on recorded measurements. The top level also has the keys of one strategy: the guided
-/// one, or the only one. Fractions instead of percentages; what is absent is unknown.
+/// one, or the only one. Values have fractions instead of percentages; a key is absent if its value is unknown.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Replay {
-    /// The results of the guided strategy, or of the only one.
+    /// The results of the guided strategy, or of the only strategy.
     #[serde(flatten)]
     pub main: Option<StrategyReplay>,
     /// The name and version of this format.
@@ -30,9 +30,9 @@ pub struct Replay {
 pub struct StrategyReplay {
     /// The name of the strategy.
     pub strategy: String,
-    /// The result on each curve.
+    /// The result of the strategy on each curve.
     pub curves: Vec<Curve>,
-    /// The results over all curves.
+    /// The summary over all curves.
     pub summary: ReplaySummary,
 }
 
@@ -43,7 +43,7 @@ pub struct ReplaySummary {
     pub evaluations_median: f64,
     /// The largest number of evaluations on any curve.
     pub evaluations_most: usize,
-    /// The number of curves on which at least one point meets the limits, so that they have an optimum.
+    /// The number of curves that have an optimum, because at least one point meets the limits.
     pub curves_judged: usize,
     /// The share of the `curves_judged` curves on which the regret is at most 1 %.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -51,13 +51,13 @@ pub struct ReplaySummary {
     /// The share of the `curves_judged` curves on which the regret is at most 2 %.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub within_2pct: Option<f64>,
-    /// The mean over the curves of `regret`.
+    /// The mean of `regret` over the `curves_judged` curves.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub regret_mean: Option<f64>,
-    /// The mean over the curves of `gain_share`.
+    /// The mean of `gain_share` over the curves for which it is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gain_share_mean: Option<f64>,
-    /// The mean regret after 1, 2, 3 and more evaluations if the strategy does not stop early.
+    /// The mean regret after 1, 2, 3 and more evaluations, when the strategy continues after it would have stopped.
     pub regret_by_evaluations: Vec<f64>,
 }
 
@@ -66,7 +66,7 @@ pub struct ReplaySummary {
 pub struct Curve {
     /// The names and values of the columns that identify the curve.
     pub group: Named<String>,
-    /// The number of recorded points.
+    /// The number of recorded points of the curve.
     pub points: usize,
     /// The number of evaluations, including the reference.
     pub evaluations: usize,

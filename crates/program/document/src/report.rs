@@ -6,16 +6,16 @@ use serde::Serialize;
 use crate::common::NumberOrText;
 use crate::study::Study;
 
-/// A study with a recommendation for an objective and limits: SI units, fractions instead of percentages; what is
-/// absent is unknown.
+/// A study with a recommendation for an objective and limits. Values are in SI units, with fractions instead of
+/// percentages; a key is absent if its value is unknown.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Report {
-    /// The study.
+    /// The study and its results.
     #[serde(flatten)]
     pub study: Study,
     /// The recommendation for the requested objective and limits.
     pub answer: Answer,
-    /// For each axis and objective, the values that are better than the reference.
+    /// For each axis and objective, the ranges of values that are better than the reference.
     pub ranges: Vec<BetterRanges>,
     /// Means of the objective along one axis; absent if the user did not request them.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -39,7 +39,7 @@ pub struct Answer {
 /// The best point, compared with the second-best point and the reference.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Choice {
-    /// The index into `points` of the best point.
+    /// The index of the best point in `points`.
     pub point: usize,
     /// The value of the objective at the best point.
     pub value: f64,
@@ -52,7 +52,7 @@ pub struct Choice {
     /// How much better the best point is than the reference; absent if the reference has no value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub against_reference: Option<Margin>,
-    /// The indices into `points` of points that are not significantly worse than the best one.
+    /// The indices in `points` of points that are not significantly worse than the best one.
     pub tied_with: Vec<usize>,
     /// The points that cannot be chosen, for example because they failed or break a limit.
     pub excluded: Vec<ExcludedPoint>,
@@ -80,14 +80,14 @@ pub struct RunnerUp {
     /// How much better the best point is than this one.
     #[serde(flatten)]
     pub margin: Margin,
-    /// The index into `points` of this point.
+    /// The index of the second-best point in `points`.
     pub point: usize,
 }
 
 /// A point that cannot be chosen.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct ExcludedPoint {
-    /// The index into `points` of this point.
+    /// The index of the point in `points`.
     pub point: usize,
     /// Why the point cannot be chosen, in words.
     pub why: String,
@@ -113,17 +113,17 @@ pub struct BetterRanges {
 /// Means of the objective for each value of one axis, taken over other axes.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Groups {
-    /// The axis for each of whose values there is a mean.
+    /// The name of the axis for each of whose values there is a mean.
     pub by: String,
-    /// The axes over which the means are taken.
+    /// The names of the axes over which the means are taken.
     pub over: Vec<String>,
     /// The kind of mean, such as `geometric`.
     pub mean: String,
     /// The mean at each value of the axis.
     pub values: Vec<GroupMean>,
-    /// The index into `values` of the best mean.
+    /// The index of the best mean in `values`.
     pub best: usize,
-    /// How much better the best mean is than the mean at the default, as a fraction.
+    /// How much better the best mean is than the mean at the default value of the axis, as a fraction.
     pub saving: f64,
     /// The number of combinations of values of the `over` axes in each mean.
     pub combinations: usize,
@@ -138,6 +138,6 @@ pub struct GroupMean {
     pub by: NumberOrText,
     /// The mean of the objective.
     pub mean: f64,
-    /// The mean divided by the mean at the default.
+    /// The mean divided by the mean at the default value of the axis.
     pub relative: f64,
 }

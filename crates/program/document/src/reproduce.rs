@@ -5,8 +5,8 @@ use serde::Serialize;
 
 use crate::common::{Named, NumberOrText, SchemaName};
 
-/// A published study and its reproduction on simulated GPUs: SI units, fractions instead of percentages; what is
-/// absent is unknown.
+/// A published study and its reproduction on simulated GPUs. Values are in SI units, with fractions instead of
+/// percentages; a key is absent if its value is unknown.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Reproduction {
     /// The name and version of this format.
@@ -14,9 +14,9 @@ pub struct Reproduction {
     pub schema: SchemaName,
     /// The name of the published study.
     pub paper: String,
-    /// Where the study was published.
+    /// The authors, title and venue of the publication.
     pub source: String,
-    /// The seed of the simulation.
+    /// The seed of the simulated noise.
     pub seed: u64,
     /// The number of simulated runs.
     pub runs: usize,
@@ -26,16 +26,16 @@ pub struct Reproduction {
     pub judged: usize,
     /// The number of values that are within their tolerance.
     pub met: usize,
-    /// Criteria that must hold in at least a stated number of cases, not in all.
+    /// Rules that a number of values, but not all, must be within a tolerance.
     pub counted: Vec<Criterion>,
-    /// Whether every value with a tolerance is within it and every counted criterion is met.
+    /// Whether every value with a tolerance is within it and every rule in `counted` is met.
     pub within: bool,
-    /// The conclusions of the paper.
+    /// The conclusions of the paper, and whether the reproduction confirms them.
     pub conclusions: Vec<Conclusion>,
     /// The parts of the paper that are not reproduced, and why.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub waits: Vec<String>,
-    /// The jobs of the paper batch_sizer_2021; empty for other papers.
+    /// The results of the jobs in batch_sizer_2021; empty for other papers.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub jobs: Vec<Job>,
 }
@@ -53,7 +53,7 @@ pub struct Row {
     /// The value from the simulated runs; absent if it cannot be reproduced.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reproduced: Option<f64>,
-    /// The reproduced minus the published value, as a fraction of the published value or in its unit.
+    /// The reproduced minus the published value, as a fraction of the published value or in the unit of the value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deviation: Option<f64>,
     /// The largest accepted deviation, in the unit of `deviation`; absent if the value is only shown.
@@ -62,27 +62,27 @@ pub struct Row {
     /// Whether the deviation is within the tolerance; absent if there is no tolerance.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub within: Option<bool>,
-    /// A remark, such as an error in the printed table.
+    /// A remark, such as an error in the printed table; absent if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
 }
 
-/// A criterion that must hold in at least `needed` of the cases.
+/// A rule that at least `needed` of `of` values must meet.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Criterion {
-    /// The criterion in words.
+    /// The rule in words.
     pub what: String,
-    /// The number of cases in which the criterion holds.
+    /// The number of values that meet the rule.
     pub met: usize,
-    /// The number of cases that were checked.
+    /// The number of values that were checked.
     pub of: usize,
-    /// The number of cases in which the criterion must hold.
+    /// The number of values that must meet the rule.
     pub needed: usize,
-    /// Whether the criterion holds in at least `needed` cases.
+    /// Whether at least `needed` values meet the rule.
     pub within: bool,
 }
 
-/// A conclusion of the paper.
+/// A conclusion of the paper, and whether the reproduction confirms it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Conclusion {
     /// The paper's conclusion in words.
@@ -90,11 +90,11 @@ pub struct Conclusion {
     /// Whether the reproduction confirms the conclusion; absent if that is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub holds: Option<bool>,
-    /// The result of the reproduction, in words.
+    /// What the reproduction shows, in words.
     pub here: String,
 }
 
-/// A job of batch_sizer_2021.
+/// A job of batch_sizer_2021 and its results.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Job {
     /// The number of the job in the paper.
@@ -103,7 +103,7 @@ pub struct Job {
     pub network: String,
     /// The name of the data set that the job uses.
     pub dataset: String,
-    /// The power cap in watts.
+    /// The job's power cap in watts.
     pub cap_w: f64,
     /// The results of each control algorithm of `hold`, by the algorithm's name.
     pub modes: Named<JobMode>,
@@ -114,26 +114,27 @@ pub struct Job {
 pub struct JobMode {
     /// The throughput in items per second.
     pub items_per_s: f64,
-    /// The share of the time after settling in which the power, averaged over 1 s, was above the cap.
+    /// The share of the time in which the power, averaged over 1 s, was above the cap, after the setting stopped
+    /// changing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub violation_share: Option<f64>,
-    /// The average batch size.
+    /// The mean batch size over the job.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub average_batch: Option<f64>,
     /// The number of measurement windows until the setting stopped changing; absent if it changed until the end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub settle_windows: Option<u64>,
-    /// The energy of an item in joules.
+    /// The energy per item in joules.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub energy_per_item_j: Option<f64>,
-    /// The highest power after settling, averaged over 1 s, in watts.
+    /// The highest power, averaged over 1 s, after the setting stopped changing, in watts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub largest_mean_w: Option<f64>,
     /// How often the setting was changed.
     pub changes: u64,
-    /// The batch size at the end.
+    /// The batch size at the end of the job.
     pub last_batch: u64,
-    /// The core clock at the end, in MHz.
+    /// The core clock at the end of the job, in MHz; absent if the algorithm does not set clocks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_core_clock_mhz: Option<f64>,
 }

@@ -10,15 +10,15 @@ use crate::{
     compare, devices, doctor, fit, hold, measure, network, replay, report, reproduce, study, tune,
 };
 
-/// The schema of a document, under the name of its file in `docs/schemas/`.
+/// The JSON Schema of a document, with the name of its file in `docs/schemas/`.
 pub struct DocumentSchema {
     /// The name of the document, such as `study`.
     pub name: &'static str,
-    /// The JSON Schema.
+    /// The JSON Schema of the document.
     pub schema: Schema,
 }
 
-/// The schema of every document.
+/// Generates the schema of every document.
 pub fn document_schemas() -> Vec<DocumentSchema> {
     vec![
         schema_of::<compare::Compare>("compare", SchemaName::COMPARE),
@@ -36,6 +36,7 @@ pub fn document_schemas() -> Vec<DocumentSchema> {
     ]
 }
 
+/// Generates the schema of one document type.
 fn schema_of<T: JsonSchema>(name: &'static str, schema_name: SchemaName) -> DocumentSchema {
     let settings = SchemaSettings::draft2020_12()
         .for_serialize()
@@ -66,6 +67,7 @@ fn tighten(schema: &mut Schema) {
     }
 }
 
+/// Removes `null` from the types that a schema allows.
 fn remove_null(schema: &mut Value) {
     let Value::Object(schema) = schema else {
         return;

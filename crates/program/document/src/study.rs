@@ -8,7 +8,8 @@ use crate::common::{
     EnergyOf, Named, RelativeChange, SchemaName, SearchEnd, Settings, Status, Summary,
 };
 
-/// A study and its results: SI units, fractions instead of percentages; what is absent is unknown.
+/// A study and its results. Values are in SI units, with fractions instead of percentages; a key is absent if its value
+/// is unknown.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Study {
     /// The name and version of this format.
@@ -39,7 +40,7 @@ pub struct Study {
     pub points: Vec<Point>,
     /// The best point for each objective among the points that meet the limits.
     pub best: Named<BestPoint>,
-    /// The indices into `points` of the Pareto front of time and energy.
+    /// The indices in `points` of the Pareto front of time and energy.
     pub pareto: Vec<usize>,
     /// The result of the search; absent if the study runs every configuration.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -53,7 +54,7 @@ pub struct Device {
     pub uuid: String,
     /// The product name of the first device.
     pub name: String,
-    /// The devices as the user named them: a profile or a selector.
+    /// The devices as the user named them: the name of a profile or a selection of devices.
     pub profile: String,
     /// The backend that reads the devices, such as `nvml` or `sim`.
     pub backend: String,
@@ -84,17 +85,17 @@ pub struct PowerCapRange {
 pub struct Workload {
     /// The name of the workload: `NETWORK@STUDY`, a path, or the command.
     pub name: String,
-    /// The network of a simulated workload.
+    /// The name of the network of a simulated workload; absent for a command.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub network: Option<String>,
-    /// `training` or `inference`.
+    /// Whether the workload is `training` or `inference`; absent for a command.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("enum" = ["training", "inference"]))]
     pub mode: Option<String>,
-    /// The convolution algorithm; absent if the workload does not offer several.
+    /// The name of the convolution algorithm; absent if the workload does not offer several.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub conv_algorithm: Option<String>,
-    /// The data set; absent if the workload does not offer several.
+    /// The name of the data set; absent if the workload does not offer several.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dataset: Option<String>,
     /// The GPU whose measured work was scaled to the simulated GPU; absent if none was scaled.
@@ -104,11 +105,11 @@ pub struct Workload {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub batch: Option<u64>,
-    /// The number of items in a run.
+    /// The number of items in a run; absent if it is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub items: Option<u64>,
-    /// The program and its arguments, with placeholders for the values of axes.
+    /// The program and its arguments, with placeholders for the values of axes; absent if the workload is simulated.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
     pub command: Option<Vec<String>>,
@@ -121,7 +122,7 @@ pub struct Workload {
     "then" = json!({"required": ["time_s", "energy_by_device_j", "values", "phases", "objectives"]}),
 ))]
 pub struct Point {
-    /// The value of each knob.
+    /// The value of each knob in the configuration.
     pub settings: Settings,
     /// The state of the configuration.
     pub status: Status,
@@ -149,7 +150,7 @@ pub struct PointResults {
     /// The mean energy of each device in joules, by UUID.
     #[schemars(extend("additionalProperties" = json!({"type": "number", "minimum": 0})))]
     pub energy_by_device_j: Named<f64>,
-    /// The average power in watts.
+    /// The average power of a run in watts.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub average_power_w: Option<f64>,
@@ -157,11 +158,11 @@ pub struct PointResults {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub items: Option<f64>,
-    /// The throughput in items per second.
+    /// The throughput of a run in items per second.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub items_per_s: Option<f64>,
-    /// The energy of an item in joules.
+    /// The energy per item in joules.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub energy_per_item_j: Option<f64>,
@@ -169,7 +170,7 @@ pub struct PointResults {
     pub values: Named<f64>,
     /// The mean time and energy of each phase that the workload marked.
     pub phases: Named<Phase>,
-    /// The change against the reference, as fractions.
+    /// The changes of time and energy against the reference, as fractions; absent if the reference has no result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub vs_reference: Option<RelativeChange>,
     /// The value of each objective that can be computed from the results.
@@ -198,21 +199,21 @@ pub struct EnforcedCap {
 pub enum Shortfall {
     /// The device is too hot.
     Thermal,
-    /// Another limit of the board is lower.
+    /// A limit of the board other than the power cap is lower.
     BoardLimit,
-    /// The device does not report why.
+    /// The device does not report a reason.
     Unknown,
 }
 
 /// The mean time and energy of a phase in a run.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Phase {
-    /// The time in seconds.
+    /// The time of the phase in seconds.
     #[schemars(range(min = 0))]
     pub time_s: f64,
-    /// The energy in joules.
+    /// The energy of the phase in joules.
     pub energy_j: f64,
-    /// The average power in watts.
+    /// The average power in the phase, in watts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub power_w: Option<f64>,
 }
@@ -220,9 +221,9 @@ pub struct Phase {
 /// The best point for an objective.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct BestPoint {
-    /// The index into `points` of the best point.
+    /// The index of the best point in `points`.
     pub point: usize,
-    /// The indices into `points` of points that are not significantly worse than the best one.
+    /// The indices in `points` of points that are not significantly worse than the best one.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tied_with: Vec<usize>,
 }
@@ -243,10 +244,10 @@ pub struct Search {
     /// Why the search ended; absent if it has not ended yet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ended: Option<SearchEnd>,
-    /// The index into `points` of the configuration that the search chose.
+    /// The index in `points` of the configuration that the search chose; absent if it chose none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub point: Option<usize>,
-    /// The settings that the search chose.
+    /// The settings that the search chose; absent if it chose none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub choice: Option<Settings>,
     /// The expected loss of the choice against the true best setting, as a fraction of the best value.

@@ -5,8 +5,8 @@ use serde::Serialize;
 
 use crate::common::{SchemaName, TimeAndEnergy};
 
-/// A training run that was tuned while it ran: SI units, fractions instead of percentages; what is absent is unknown.
-/// Times are in seconds since the start of the run.
+/// A training run that was tuned while it ran. Values are in SI units, with fractions instead of percentages; a key is
+/// absent if its value is unknown. Times are in seconds since the start of the run.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Tuning {
     /// The name and version of this format.
@@ -16,9 +16,9 @@ pub struct Tuning {
     pub workload: String,
     /// The devices that were tuned.
     pub devices: Vec<Device>,
-    /// The knob that was tuned.
+    /// The name of the knob that was tuned.
     pub knob: String,
-    /// The objective that was optimised.
+    /// The name of the objective that was optimised.
     pub objective: String,
     /// The limits that the chosen setting must meet, as on the command line.
     pub limits: Vec<String>,
@@ -37,7 +37,7 @@ pub struct Tuning {
     pub outside_limits: Option<bool>,
     /// The settings that all others are compared with.
     pub reference: DeviceSettings,
-    /// The settings that were chosen last.
+    /// The settings that were chosen last; absent if none were chosen.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub choice: Option<DeviceSettings>,
     /// The expected loss of the choice against the true best setting, as a fraction of the best value.
@@ -46,12 +46,12 @@ pub struct Tuning {
     /// The choice's time and energy per item, compared with the reference.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub against_reference: Option<Savings>,
-    /// The whole run, including exploration, compared with the same items at the reference.
+    /// The savings of the whole run, including exploration, compared with the same items at the reference.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub whole: Option<WholeRunSavings>,
     /// The parts of the run with a constant load, each with its choice.
     pub loads: Vec<Load>,
-    /// The measurement windows in the order of time.
+    /// The measurement windows, in chronological order.
     pub windows: Vec<Window>,
     /// Messages that were shown to the user during the run.
     pub notices: Vec<Notice>,
@@ -93,10 +93,10 @@ pub struct Device {
 /// The settings of a device.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct DeviceSettings {
-    /// The power cap in watts.
+    /// The power cap in watts; absent if it is not tuned.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub power_cap_w: Option<f64>,
-    /// The core clock in MHz.
+    /// The core clock in MHz; absent if it is not tuned.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub core_clock_mhz: Option<f64>,
 }
@@ -104,22 +104,22 @@ pub struct DeviceSettings {
 /// A fraction and its uncertainty.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Fraction {
-    /// The best estimate.
+    /// The best estimate of the fraction.
     pub value: f64,
-    /// The ends of the 95 % confidence interval.
+    /// The ends of the fraction's 95 % confidence interval.
     pub ci95: [f64; 2],
 }
 
 /// The energy saved and the time lost per item, compared with the reference.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Savings {
-    /// The energy that is saved, as a fraction of the reference's.
+    /// The energy that is saved, as a fraction of the reference's energy.
     pub energy_saved: Fraction,
-    /// The time that is lost, as a fraction of the reference's.
+    /// The time that is lost, as a fraction of the reference's time.
     pub time_lost: Fraction,
 }
 
-/// What a whole run saves compared with the same items at the reference.
+/// The savings of a whole run, compared with the same items at the reference.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct WholeRunSavings {
     /// The savings as fractions.
@@ -133,7 +133,7 @@ pub struct WholeRunSavings {
 /// A part of the run with a constant load, such as a phase.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Load {
-    /// The name of the phase, if the workload marked one.
+    /// The name of the phase; absent if the workload marked none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub phase: Option<String>,
     /// When power and progress became steady, in seconds since the start of the run.
@@ -142,7 +142,7 @@ pub struct Load {
     /// When the setting was chosen, in seconds since the start of the run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub found_at_s: Option<f64>,
-    /// The chosen settings.
+    /// The settings chosen for this load; absent if none were chosen.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub choice: Option<DeviceSettings>,
     /// The expected loss of the choice against the true best setting, as a fraction of the best value.
@@ -156,10 +156,10 @@ pub struct Load {
     /// The choice's time and energy per item, compared with the reference.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub against_reference: Option<Savings>,
-    /// The whole load, including exploration, compared with the same items at the reference.
+    /// The savings over the whole load, including exploration, compared with the same items at the reference.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub whole: Option<Savings>,
-    /// The energy that is saved, in joules.
+    /// The energy that is saved over the whole load, in joules.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub energy_saved_j: Option<f64>,
     /// The extra time and energy of exploration, compared with the same items at the reference.
@@ -173,27 +173,27 @@ pub struct Load {
 /// A measurement window: a part of the run at one setting.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Window {
-    /// What the measurement window was for.
+    /// The purpose of the measurement window.
     pub purpose: Purpose,
     /// The settings during the measurement window.
     pub settings: DeviceSettings,
-    /// The begin of the measurement window, in seconds since the start of the run.
+    /// The start of the measurement window, in seconds since the start of the run.
     pub begin_s: f64,
     /// The end of the measurement window, in seconds since the start of the run.
     pub end_s: f64,
-    /// The average power in watts.
+    /// The average power in the measurement window, in watts.
     pub power_w: f64,
-    /// The throughput in items per second.
+    /// The throughput in the measurement window, in items per second.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub items_per_s: Option<f64>,
-    /// The energy of an item in joules.
+    /// The energy per item in joules.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub energy_per_item_j: Option<f64>,
     /// The noise of time and energy within the measurement window.
     pub noise: Noise,
 }
 
-/// What a measurement window was for.
+/// The purpose of a measurement window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Purpose {
@@ -214,11 +214,11 @@ pub struct Noise {
     pub energy: f64,
 }
 
-/// A message to the user.
+/// A message that was shown to the user.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Notice {
     /// The time of the message, in seconds since the start of the run.
     pub at_s: f64,
-    /// The message.
+    /// The text of the message.
     pub text: String,
 }

@@ -24,7 +24,7 @@ pub fn setting(varied: &[Axis], point: &Point) -> String {
     values.collect::<Vec<_>>().join(", ")
 }
 
-/// Names an axis.
+/// The name of an axis in sentences, such as `power cap`.
 pub fn axis_name(axis: &Axis) -> String {
     match axis {
         Axis::Gpus => "number of GPUs".to_owned(),

@@ -11,9 +11,10 @@ use crate::wording::TERMINAL_COLUMNS;
 const HEADER_LINE_ONLY: TableStyle =
     TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─'));
 
-/// The smallest column width, in letters, to which long words of labels are split before numbers are split.
+/// The smallest width of a label column, in letters, to which long words are split before numbers are split.
 const MIN_LABEL_WIDTH: usize = 13;
 
+/// Whether a drawn table fits into a terminal.
 fn fits(drawn: &str) -> bool {
     drawn
         .lines()
@@ -28,6 +29,7 @@ pub struct Table {
 }
 
 impl Table {
+    /// An empty table with these headings.
     pub fn new(header: &[&str]) -> Self {
         Self {
             header: header.iter().map(|text| (*text).to_owned()).collect(),
@@ -42,6 +44,7 @@ impl Table {
         self
     }
 
+    /// Adds a row.
     pub fn push(&mut self, row: Vec<String>) {
         self.rows.push(row);
     }
@@ -102,8 +105,8 @@ impl Table {
             .unwrap_or(unconstrained)
     }
 
-    /// Returns the length of the longest word of each column, at most `label` letters for labels. `headings` says
-    /// whether headings count.
+    /// Returns the length of the longest word in each column. Words of labels count with at most `label` letters, and
+    /// headings count if `headings` is true.
     fn longest_words(&self, label: usize, headings: bool) -> Vec<usize> {
         let columns = 0..self.header.len();
         let widths = columns.map(|column| {
@@ -119,11 +122,13 @@ impl Table {
         widths.collect()
     }
 
+    /// Draws the table as Markdown.
     pub fn to_markdown(&self) -> String {
         let flat = self.header.iter().map(|text| text.replace('\n', " "));
         self.draw(presets::ASCII_MARKDOWN, flat.collect(), None)
     }
 
+    /// Draws the table in a style; `width` limits the table and its columns.
     fn draw(
         &self,
         style: TableStyle,

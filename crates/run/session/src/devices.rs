@@ -10,31 +10,31 @@ use sweetspot_quantity::Seconds;
 use crate::SessionError;
 use crate::host::{Gpu, all_gpus, open_host, reject_lost, select};
 
-/// A sensor, its value and its observed update period.
+/// A sensor of a device, with its present value and its observed update period.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SensorReport {
     /// The kind of sensor.
     pub kind: SensorKind,
     /// The driver's function or field that the sensor is read from.
     pub source: String,
-    /// The sensor's value, or why it cannot be read.
+    /// The sensor's present value, or why it cannot be read.
     pub now: Result<Amount, String>,
-    /// The median time between two new values; `None` if the value did not change often enough.
+    /// The median time between two new values; `None` if the value changed too rarely to tell.
     pub update_period: Option<Seconds>,
 }
 
-/// A device and its sensors.
+/// A GPU with its limits and sensors, as `devices` lists it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DeviceReport {
-    /// The device's index in the driver's order.
+    /// The GPU's index in the driver's order.
     pub index: u32,
-    /// The device's description.
+    /// The GPU's identity, name, sensors and knobs.
     pub descriptor: Descriptor,
-    /// The GPU's architecture.
+    /// The name of the GPU's architecture, such as `Hopper`.
     pub architecture: String,
-    /// The requested, enforced and default power limits.
+    /// The requested, enforced and default power limits, or why they cannot be read.
     pub limits: Result<PowerLimits, String>,
-    /// The device's sensors.
+    /// The GPU's sensors, in the descriptor's order.
     pub sensors: Vec<SensorReport>,
 }
 
@@ -58,6 +58,7 @@ pub fn devices(selector: Option<&str>) -> Result<(String, Vec<DeviceReport>), Se
     Ok((driver, reports))
 }
 
+/// Reads all sensors of a GPU once and observes their update periods.
 fn report_device(mut gpu: Gpu) -> DeviceReport {
     let descriptor = gpu.descriptor().clone();
     let kinds: Vec<SensorKind> = descriptor
@@ -89,7 +90,7 @@ fn report_device(mut gpu: Gpu) -> DeviceReport {
     }
 }
 
-/// The median time between two changes of each sensor.
+/// Observes for [`OBSERVATION_TIME`] how often each sensor's value changes, and returns the median times.
 fn observe_update_periods(gpu: &mut dyn HostDevice, kinds: &[SensorKind]) -> Vec<Option<Seconds>> {
     let is_polled = |kind: &SensorKind| {
         matches!(
@@ -126,7 +127,9 @@ fn observe_update_periods(gpu: &mut dyn HostDevice, kinds: &[SensorKind]) -> Vec
     changes.iter().map(|times| median_gap(times)).collect()
 }
 
+/// The median of the times between neighbouring moments, which are in seconds; `None` if there are too few.
 fn median_gap(times: &[f64]) -> Option<Seconds> {
+    /// The minimum number of times between changes for a median.
     const MIN_GAPS: usize = 4;
     let mut gaps: Vec<f64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
     if gaps.len() < MIN_GAPS {

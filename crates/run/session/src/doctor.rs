@@ -42,6 +42,7 @@ pub struct Check {
     pub finding: String,
 }
 
+/// Creates the report of a check.
 fn check(name: impl Into<String>, result: CheckResult, finding: impl Into<String>) -> Check {
     Check {
         name: name.into(),
@@ -86,11 +87,12 @@ pub fn doctor() -> Vec<Check> {
     checks
 }
 
+/// Checks one GPU: whether it responds, its persistence, sensors and knobs.
 fn check_gpu(gpu: &Gpu) -> Vec<Check> {
     let name = |what: &str| format!("GPU {} {what}", gpu.index());
     if gpu.is_lost() {
         let finding =
-            "it no longer answers; a reboot or `nvidia-smi --gpu-reset` may bring it back";
+            "the GPU no longer responds; a reboot or `nvidia-smi --gpu-reset` may bring it back";
         return vec![check(name("is lost"), CheckResult::Fail, finding)];
     }
     let mut checks = vec![check_persistence(gpu)];
@@ -99,6 +101,7 @@ fn check_gpu(gpu: &Gpu) -> Vec<Check> {
     checks
 }
 
+/// Checks whether the GPU's persistence mode is on.
 fn check_persistence(gpu: &Gpu) -> Check {
     let name = format!("GPU {} persistence", gpu.index());
     match gpu.persistence() {
@@ -112,6 +115,7 @@ fn check_persistence(gpu: &Gpu) -> Check {
     }
 }
 
+/// Checks the energy counter, the driver's sample buffer and the power sensor of a GPU.
 fn check_sensors(gpu: &Gpu) -> [Check; 3] {
     let name = |what: &str| format!("GPU {} {what}", gpu.index());
     let has = |kind| gpu.descriptor().sensor(kind).is_some();
@@ -162,6 +166,7 @@ fn check_sensors(gpu: &Gpu) -> [Check; 3] {
     [power, counter, buffer]
 }
 
+/// Checks whether power cap and core clock of a GPU can be set.
 fn check_knobs(gpu: &Gpu) -> [Check; 2] {
     let name = |what: &str| format!("GPU {} {what}", gpu.index());
     let descriptor = gpu.descriptor();
@@ -192,6 +197,7 @@ fn check_knobs(gpu: &Gpu) -> [Check; 2] {
     [cap, clocks]
 }
 
+/// Checks whether the user may change device settings.
 fn check_permission() -> Check {
     if rustix::process::geteuid().is_root() {
         check("permission to set", CheckResult::Pass, "root")
@@ -199,25 +205,26 @@ fn check_permission() -> Check {
         check(
             "permission to set",
             CheckResult::Warn,
-            "setting caps and clocks needs root: run with sudo; reading does not",
+            "changing power caps and clocks needs root: run with sudo; measuring does not",
         )
     }
 }
 
+/// Checks whether the energy counters of the processor can be read; `root` is their folder.
 fn check_rapl(root: &Path) -> Check {
-    const NAME: &str = "processor energy (RAPL)";
+    const CHECK_NAME: &str = "processor energy (RAPL)";
     let package = root.join("intel-rapl:0/energy_uj");
     if !package.exists() {
         return check(
-            NAME,
+            CHECK_NAME,
             CheckResult::Skip,
             "this computer has no RAPL energy counter",
         );
     }
     match std::fs::read_to_string(&package) {
-        Ok(_) => check(NAME, CheckResult::Pass, "readable"),
+        Ok(_) => check(CHECK_NAME, CheckResult::Pass, "readable"),
         Err(error) => check(
-            NAME,
+            CHECK_NAME,
             CheckResult::Warn,
             format!(
                 "{}: {error}; run as root, or make it readable with `chmod a+r`",
@@ -227,8 +234,9 @@ fn check_rapl(root: &Path) -> Check {
     }
 }
 
+/// Checks whether a dead guard has left device settings changed.
 fn check_unrestored() -> Check {
-    const NAME: &str = "settings left changed";
+    const CHECK_NAME: &str = "settings left changed";
     let (mut names, mut problems) = (Vec::new(), Vec::new());
     for device in unrestored_devices() {
         match device {
@@ -237,11 +245,11 @@ fn check_unrestored() -> Check {
         }
     }
     if let Some(problem) = problems.first() {
-        return check(NAME, CheckResult::Fail, problem.clone());
+        return check(CHECK_NAME, CheckResult::Fail, problem.clone());
     }
     if names.is_empty() {
-        return check(NAME, CheckResult::Pass, "none");
+        return check(CHECK_NAME, CheckResult::Pass, "none");
     }
     let finding = format!("{}: `sweetspot restore` restores them", names.join(", "));
-    check(NAME, CheckResult::Warn, finding)
+    check(CHECK_NAME, CheckResult::Warn, finding)
 }

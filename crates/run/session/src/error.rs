@@ -9,7 +9,7 @@ use crate::measure::MeasureError;
 use crate::sweep::SweepError;
 use crate::tune::TuneError;
 
-/// Why a request of the user could not be carried out, grouped by verb.
+/// Why a request of the user could not be carried out, grouped by subcommand.
 #[derive(Debug, thiserror::Error)]
 pub enum SessionError {
     /// The devices cannot be used as requested.
@@ -52,7 +52,8 @@ impl SessionError {
         }
     }
 
-    /// If another guard process has restored all devices, changes the error about the dead guard to say so.
+    /// If another guard process has restored all devices after the first one died, replaces the error by one
+    /// that says so.
     pub(crate) fn after_release(self, restored: &Result<bool, WorkloadError>) -> Self {
         match self {
             Self::Workload(problem) => Self::Workload(problem.after_release(restored)),
@@ -60,6 +61,7 @@ impl SessionError {
         }
     }
 
+    /// Converts an error of the operating system; `what` describes the failed operation.
     pub(crate) fn system(what: &'static str) -> impl Fn(std::io::Error) -> Self {
         move |problem| Self::System { what, problem }
     }

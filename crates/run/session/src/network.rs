@@ -22,9 +22,9 @@ pub enum NetworkUseError {
     /// No peak performance is known for this precision: the GPU does not support it, or not faster than fp32.
     #[error("{gpu} has no peak performance for {precision}: use {}", supported.join(", "))]
     Precision {
-        /// The GPU's name.
+        /// The name of the GPU's profile.
         gpu: String,
-        /// The requested precision.
+        /// The number format that was requested.
         precision: Precision,
         /// The precisions whose peak performance is known.
         supported: Vec<String>,
@@ -37,9 +37,9 @@ pub enum NetworkUseError {
     /// The study measured another network.
     #[error("the study measured the network {ran}, not {requested}")]
     OtherNetwork {
-        /// The study's network.
+        /// The name of the network that the study measured.
         ran: String,
-        /// The requested network.
+        /// The name of the network that the user asked for.
         requested: String,
     },
     /// The study has no configuration whose energy per item is known.
@@ -59,7 +59,7 @@ pub fn load_network(name: &str, inputs: Vec<(String, Shape)>) -> Result<Network,
     Ok(find(name)?)
 }
 
-/// The least time and energy that a network needs on a GPU.
+/// The least time and energy that a network needs on a GPU, from a roofline model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GpuBounds {
     /// The GPU profile's name.
@@ -70,7 +70,7 @@ pub struct GpuBounds {
     pub ceilings: GpuCeilings,
     /// The least time and energy of each layer.
     pub layers: Vec<Bound>,
-    /// The sum over all layers, which run one after the other.
+    /// The sum of the least times and energies of all layers, which run one after the other.
     pub total: Bound,
 }
 
@@ -110,6 +110,7 @@ pub fn bounds_on_gpu(gpu: &str, cost: &Cost<'_>) -> Result<GpuBounds, NetworkUse
     })
 }
 
+/// The GPU's peak performance with this precision; `None` if it is unknown.
 fn peak(profile: &GpuProfile, precision: Precision) -> Option<FlopsPerSecond> {
     match precision {
         Precision::Fp32 => Some(profile.peak_fp32()),
@@ -125,7 +126,7 @@ fn peak(profile: &GpuProfile, precision: Precision) -> Option<FlopsPerSecond> {
 pub struct StudyEfficiency {
     /// The study's title.
     pub study: String,
-    /// The devices whose energy counts.
+    /// Whose energy is used: that of the job's GPUs, of all GPUs or of the whole node.
     pub energy_of: EnergyOf,
     /// The number of floating-point operations for one item.
     pub flops_per_item: f64,
@@ -137,16 +138,16 @@ pub struct StudyEfficiency {
     pub rows: Vec<StudyRow>,
 }
 
-/// The efficiency of one configuration.
+/// The energy efficiency of one configuration of a study.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StudyRow {
-    /// The configuration.
+    /// The configuration: settings and parameters of the runs.
     pub configuration: Configuration,
-    /// The mean energy per item.
+    /// The mean energy per item of the configuration's runs.
     pub energy_per_item: Joules,
-    /// The mean time per item.
+    /// The mean time per item of the configuration's runs.
     pub time_per_item: Seconds,
-    /// The efficiency computed from that energy and time.
+    /// The efficiency computed from the energy and time per item.
     pub efficiency: Efficiency,
 }
 

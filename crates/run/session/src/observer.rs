@@ -7,7 +7,7 @@ use crate::hold::HoldStatus;
 
 /// Shows the user the progress of a command. The default methods show nothing.
 pub trait Observer {
-    /// Shows a message at once.
+    /// Shows a message to the user at once.
     fn note(&mut self, message: &str) {
         let _ = message;
     }
@@ -34,13 +34,13 @@ pub trait Observer {
 /// The state of a running command.
 #[derive(Clone, Copy, Debug)]
 pub enum Status<'a> {
-    /// A command that is measured.
+    /// The state of a command that is measured.
     Measure {
         /// The time since the start of the command.
         elapsed: Seconds,
-        /// The present power of the command's devices, if it is known.
+        /// The present power of the command's devices; `None` if it is unknown.
         power: Option<Watts>,
-        /// The items done so far.
+        /// The number of items completed so far.
         items: f64,
     },
     /// A program whose GPU is kept below a power cap.

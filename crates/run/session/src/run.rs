@@ -33,18 +33,18 @@ pub struct RunRequest {
     pub command: Vec<OsString>,
 }
 
-/// How a run ended.
+/// How a run of `run` ended.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunResult {
     /// How the command ended, or the signal that ended the run.
     pub ended: CommandExit,
-    /// Whether every device has its earlier settings again.
+    /// Whether the earlier settings of every device were restored.
     pub restored: bool,
 }
 
-/// The result of a measured run.
+/// The result of `run` with a measurement.
 pub struct MeasuredRunResult {
-    /// How the run ended.
+    /// How the run ended: its exit, and whether settings were restored.
     pub run: RunResult,
     /// The measurement and its readings; `None` if the run ended before anything was measured.
     pub measured: Option<(Measurement, Recording)>,
@@ -163,6 +163,7 @@ impl RunRequest {
         }
     }
 
+    /// The words of the command, with their placeholders filled from the configuration.
     fn command_words(&self, gpus: &[Gpu]) -> Result<Vec<OsString>, SessionError> {
         let configuration = self.resolved(gpus);
         let filled = self.command.iter().map(|word| match word.to_str() {
@@ -175,6 +176,7 @@ impl RunRequest {
         filled.collect()
     }
 
+    /// The environment variables for the command: the visible GPUs and the configuration.
     fn environment(&self, gpus: &[Gpu]) -> Vec<(String, String)> {
         if !self.is_from_study {
             return Vec::new();
@@ -200,7 +202,7 @@ fn settable_gpus(request: &RunRequest) -> Result<Vec<Gpu>, SessionError> {
     Ok(gpus)
 }
 
-/// The GPUs that the run uses.
+/// The GPUs that the run uses: as many of the selected ones as the configuration says.
 fn requested_gpus(request: &RunRequest) -> Result<Vec<Gpu>, SessionError> {
     let gpus = all_gpus(open_host()?.as_ref())?;
     let mut gpus = select(gpus, request.device.as_deref(), MigSlices::Exclude)?;
@@ -219,13 +221,13 @@ fn requested_gpus(request: &RunRequest) -> Result<Vec<Gpu>, SessionError> {
     Ok(gpus)
 }
 
-/// The outcome of work on leased GPUs.
+/// The outcome of work that was done on leased GPUs.
 struct LeasedOutcome<T> {
     /// The result of the work; `None` if a signal ended the work early.
     result: Option<T>,
     /// The signal that arrived during the work, if any.
     signal: Option<i32>,
-    /// Whether every device has its earlier settings again.
+    /// Whether the earlier settings of every device were restored.
     restored: bool,
 }
 
@@ -266,6 +268,7 @@ fn with_settings<T>(
     })
 }
 
+/// Applies the configuration to the GPUs; a cap that a board replaces by a lower one is reported.
 fn set_gpus(
     lease: &mut Lease<'_>,
     gpus: &[Gpu],
@@ -290,7 +293,7 @@ fn check_settings(device: &Descriptor, settings: &Settings) -> Result<(), Device
         device: device.name.clone(),
         problem,
     };
-    let missing = |knob: Knob| unsupported(format!("it has no {knob} that can be set"));
+    let missing = |knob: Knob| unsupported(format!("this GPU has no {knob} that can be set"));
     if let Some(cap) = settings.power_cap {
         match device.knob(Knob::PowerCap) {
             Some(KnobDescriptor::PowerCap(range)) => {
@@ -318,6 +321,7 @@ fn check_settings(device: &Descriptor, settings: &Settings) -> Result<(), Device
     Ok(())
 }
 
+/// Rejects a value that the device does not support.
 fn check_value<Q: Quantity + std::fmt::Display>(
     knob: Knob,
     value: Q,

@@ -19,10 +19,10 @@ pub enum SimulationError {
     /// A profile is missing or cannot be used.
     #[error(transparent)]
     Catalogue(#[from] CatalogueError),
-    /// The workload cannot run on the GPU.
+    /// The workload cannot run on the GPU, for example because it does not fit into memory.
     #[error(transparent)]
     Placement(#[from] PlacementError),
-    /// No network was named.
+    /// No network, which is the workload, was named.
     #[error("no workload was named for the simulated GPU")]
     NoNetwork,
     /// The energy of the whole node was asked for, but no node was named.
@@ -42,18 +42,18 @@ pub enum SimulationError {
     Criteria {
         /// The objective or limit that cannot be evaluated.
         subject: String,
-        /// Why it cannot be evaluated.
+        /// Why the objective or limit cannot be evaluated.
         problem: String,
     },
     /// A simulated GPU failed.
     #[error("{device}: {problem}")]
     Device {
-        /// The name of the GPU.
+        /// The product name of the simulated GPU.
         device: String,
-        /// The error of the GPU.
+        /// The error that the simulated GPU returned.
         problem: String,
     },
-    /// The constraints of a hold contradict each other.
+    /// The constraints of `hold` contradict each other.
     #[error(transparent)]
     Hold(#[from] HoldConfigError),
     /// The requests that a server is to serve cannot be simulated.

@@ -29,13 +29,13 @@ pub struct JobSpec {
     pub items: Option<u64>,
 }
 
-/// A GPU of a job.
+/// A simulated GPU of a job.
 pub struct JobGpu {
     /// The name of the GPU's profile.
     pub name: String,
     /// The GPU's profile.
     pub profile: GpuProfile,
-    /// The work of one item on this GPU.
+    /// The work that one item causes on this GPU.
     pub work: ScaledWork,
 }
 
@@ -43,9 +43,9 @@ pub struct JobGpu {
 pub struct SimulatedJob {
     /// The GPUs of the job; at least one.
     pub gpus: Vec<JobGpu>,
-    /// The node that contains the GPUs, if there is one.
+    /// The profile of the node that contains the GPUs; `None` if there is none.
     pub node: Option<NodeProfile>,
-    /// The workload.
+    /// The workload that runs on the GPUs.
     pub workload: Workload,
     /// The number of items in a run, all GPUs together.
     pub items: u64,
@@ -74,7 +74,8 @@ impl SimulatedJob {
         Ok(job)
     }
 
-    /// A workload on at least one GPU, with as many items as in the study that it was fitted to.
+    /// Creates a job on at least one GPU, with as many items as in the study that the workload's profile was
+    /// fitted to.
     pub fn from_profiles(
         gpus: Vec<(String, GpuProfile)>,
         node: Option<NodeProfile>,
@@ -99,7 +100,7 @@ impl SimulatedJob {
         })
     }
 
-    /// The part of the job for each of the first `gpus` GPUs, at this batch size.
+    /// The part of the job that each of the first `gpus` GPUs does, at this batch size.
     pub fn jobs(
         &self,
         batch: u64,
@@ -163,7 +164,7 @@ impl SimulatedJob {
         }
     }
 
-    /// The power caps of a configuration that GPU boards replace by lower ones.
+    /// The power caps of a configuration for which the GPU boards enforce lower ones.
     pub fn reduced_caps(&self, configuration: &Configuration) -> Vec<ReducedCap> {
         let gpus = self.gpus[..configuration.gpus as usize].iter().enumerate();
         gpus.filter_map(|(index, gpu)| {
@@ -207,7 +208,7 @@ impl SimulatedJob {
     }
 }
 
-/// The seed of one GPU of a job. The first GPU has the same seed as in a job on one GPU.
+/// The random seed of one GPU of a job. The first GPU has the same seed as in a job on one GPU.
 fn rank_seed(seed: Seed, rank: usize) -> Seed {
     match rank {
         0 => seed,
@@ -215,8 +216,8 @@ fn rank_seed(seed: Seed, rank: usize) -> Seed {
     }
 }
 
-/// The debug text of a value with the type names of the first version, because stored studies have fingerprints of
-/// that text.
+/// The debug text of a value, with the type names that the first version had: the fingerprints of stored
+/// studies are hashes of that text.
 fn stable_text(value: &impl std::fmt::Debug) -> String {
     format!("{value:?}")
         .replace("ItemWork {", "On {")

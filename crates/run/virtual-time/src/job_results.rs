@@ -12,9 +12,9 @@ use sweetspot_study::{
 
 use crate::{SimulatedJob, SimulationError};
 
-/// The time between two samples, the same as in a real driver's buffer.
+/// The time between two stored samples, as in a real driver's buffer.
 const SAMPLE_PERIOD: Seconds = Seconds::new(0.02);
-/// The name of the measurement method in results with simulated energy.
+/// The name of the measurement method in the results of simulated runs.
 const METHOD: &str = "simulator";
 
 impl SimulatedJob {
@@ -43,6 +43,7 @@ impl SimulatedJob {
         Ok((self.run_ending(together, configuration, seed), series))
     }
 
+    /// The samples of one GPU as a time series for storage.
     fn series(&self, index: usize, trace: Trace) -> Series {
         let profile = &self.gpus[index].profile;
         let [power, mut clock, utilisation] = trace.into_parts();
@@ -64,6 +65,7 @@ impl SimulatedJob {
         }
     }
 
+    /// Simulates a run and returns its result, or why it failed; `sink` receives the power of each GPU.
     fn run_ending(
         &self,
         together: Result<GroupOutcome, Failure>,
@@ -101,7 +103,7 @@ impl SimulatedJob {
         })
     }
 
-    /// The energy of the devices that `of` names; `None` for the whole node if it has no profile.
+    /// The energy of the devices that `of` names; `None` for the whole node if the job has no node profile.
     fn energy(
         &self,
         of: EnergyOf,
@@ -131,7 +133,7 @@ impl SimulatedJob {
     }
 }
 
-/// The phases of a run, each with its time on the first GPU and the energy of all GPUs.
+/// The phases of a run: their times on the first GPU, and the energy of all GPUs.
 fn phases(together: &GroupOutcome) -> Vec<PhaseResult> {
     let first = together.ranks[0].phases.iter();
     let energy = |name: &str| {

@@ -27,12 +27,12 @@ pub struct CommandSpec {
 /// Where a command's standard output is shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OutputTarget {
-    /// On this program's standard output.
+    /// The output is shown on this program's standard output.
     #[default]
     StandardOutput,
-    /// On this program's standard error, because its standard output is reserved for a result document.
+    /// The output is shown on this program's standard error, because standard output is reserved for a result document.
     StandardError,
-    /// Nowhere; the command's standard error is hidden too.
+    /// The output is not shown; the command's standard error is hidden too.
     Hidden,
 }
 
@@ -50,11 +50,12 @@ impl CommandSpec {
         }
     }
 
-    /// Whether this program has to read the command's output, to show, store or search it.
+    /// Whether this program has to read the command's output, in order to show, store or search it.
     pub(crate) fn reads_output(&self) -> bool {
         self.progress.is_some() || self.keep_output || self.output == OutputTarget::Hidden
     }
 
+    /// The name of the program, as text.
     pub(crate) fn program(&self) -> String {
         let first = self.words.first();
         first.map_or(String::new(), |word| word.to_string_lossy().into_owned())

@@ -39,7 +39,7 @@ pub enum WorkloadError {
 }
 
 impl WorkloadError {
-    /// Whether the caller lacks a permission that root has.
+    /// Whether root's permission is missing.
     pub fn is_permission_denied(&self) -> bool {
         match self {
             Self::Guard(error) => error.is_permission_denied(),
@@ -48,11 +48,12 @@ impl WorkloadError {
         }
     }
 
-    /// Turns an error of the operating system into this error.
+    /// Converts an error of the operating system; `what` describes the failed operation.
     pub(crate) fn system(what: &'static str) -> impl Fn(std::io::Error) -> Self + Copy {
         move |problem| Self::System { what, problem }
     }
 
+    /// The error that a program could not be started.
     pub(crate) fn not_started(program: String, problem: &std::io::Error) -> Self {
         Self::NotStarted {
             program,

@@ -11,7 +11,7 @@ use crate::WorkloadError;
 use crate::process::end_descendants;
 use crate::signals::SignalSource;
 
-/// Creates the command that starts the guard process.
+/// A function that creates the command that starts the guard process.
 pub type GuardProgram<'a> = &'a dyn Fn() -> Command;
 
 /// The exclusive right to change the settings of some devices. If a signal arrives, the guard process first restores
@@ -35,6 +35,7 @@ struct DeviceState {
 }
 
 impl DeviceState {
+    /// The state of a device on which nothing is set yet.
     fn new(id: DeviceId) -> Self {
         Self {
             id,
@@ -44,11 +45,11 @@ impl DeviceState {
     }
 }
 
-/// A power cap that another program has changed during the lease.
+/// The finding that another program changed a power cap during the lease.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("{device}: another program changed the power cap from {set} to {found}")]
 pub struct ChangedCap {
-    /// The device.
+    /// The device whose cap was changed.
     pub device: DeviceId,
     /// The cap that this lease had set.
     pub set: Watts,
@@ -162,14 +163,17 @@ impl<'a> Lease<'a> {
         crate::process::end_guarded(&mut self.guard)
     }
 
+    /// The identities of the leased devices.
     fn ids(&self) -> Vec<DeviceId> {
         self.devices.iter().map(|state| state.id.clone()).collect()
     }
 
+    /// The settings that this lease has made on a device; `None` if the device is not leased.
     fn state(&mut self, device: &DeviceId) -> Option<&mut DeviceState> {
         self.devices.iter_mut().find(|state| state.id == *device)
     }
 
+    /// The connection to the guard process.
     pub(crate) fn guard(&mut self) -> &mut Guard {
         &mut self.guard
     }
@@ -219,7 +223,8 @@ fn replace_guard(
 }
 
 impl WorkloadError {
-    /// If another guard has restored all devices, changes the error about the dead guard to say so.
+    /// If another guard has restored all devices, replaces the error about the dead guard by one that says
+    /// so.
     pub fn after_release(self, restored: &Result<bool, Self>) -> Self {
         match self {
             Self::Guard(GuardError::Gone(reason)) if matches!(restored, Ok(true)) => {

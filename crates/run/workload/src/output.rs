@@ -24,7 +24,7 @@ pub(crate) struct OutputReader {
 }
 
 impl OutputReader {
-    /// Starts to read. Without pipes there is nothing to read.
+    /// Starts a thread for each pipe; without pipes, nothing is read.
     pub fn start(command: &CommandSpec, pipes: Option<OutputPipes>) -> Result<Self, WorkloadError> {
         let (sender, reports) = channel();
         let reader = Self {
@@ -53,13 +53,13 @@ impl OutputReader {
         Ok(reader)
     }
 
-    /// The progress reports since the last call.
+    /// The progress reports in the output since the last call.
     pub fn poll(&self) -> Vec<(Moment, OutputReport)> {
         self.reports.try_iter().collect()
     }
 
-    /// The progress reports until the output ends, or until `at_most` has passed: a process that the command has left
-    /// running may never close the pipes.
+    /// The remaining progress reports, until the output ends or `at_most` has passed: a process that the
+    /// command has left running may never close the pipes.
     pub fn finish(&self, at_most: Option<Duration>) -> Vec<(Moment, OutputReport)> {
         let Some(at_most) = at_most else {
             return self.reports.iter().collect();
@@ -72,13 +72,13 @@ impl OutputReader {
         std::iter::from_fn(next).collect()
     }
 
-    /// The end of the command's output.
+    /// The end of the command's output; empty if it is not stored.
     pub fn last_lines(&self) -> String {
         self.tail.text()
     }
 }
 
-/// The end of a command's output.
+/// The last part of a command's output, shared between the threads that read it.
 #[derive(Clone, Default)]
 struct Tail(Arc<Mutex<Vec<u8>>>);
 
@@ -86,6 +86,7 @@ struct Tail(Arc<Mutex<Vec<u8>>>);
 const TAIL_BYTES: usize = 1 << 14;
 
 impl Tail {
+    /// Appends output, and drops the oldest bytes if there are too many.
     fn add(&self, bytes: &[u8]) {
         let mut tail = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         tail.extend_from_slice(bytes);
@@ -95,6 +96,7 @@ impl Tail {
         }
     }
 
+    /// The stored output as text.
     fn text(&self) -> String {
         let tail = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let begin = tail.len().saturating_sub(TAIL_BYTES);
@@ -111,11 +113,13 @@ struct PipeThread {
 }
 
 impl PipeThread {
+    /// Starts the thread that reads the pipe.
     fn start(self, pipe: Box<dyn Read + Send>) -> std::io::Result<()> {
         let thread = std::thread::Builder::new().name("output".to_owned());
         thread.spawn(move || self.read_until_end(pipe)).map(drop)
     }
 
+    /// Shows, stores and searches the output until the pipe is closed.
     fn read_until_end(self, mut pipe: Box<dyn Read + Send>) {
         let mut lines = Lines::default();
         let mut chunk = [0; 1 << 14];
@@ -134,7 +138,7 @@ impl PipeThread {
         lines.end(&mut |at, line| self.send_report(at, line));
     }
 
-    /// Shows output; if this program's own output is closed, the command continues nevertheless.
+    /// Shows the output. Errors are ignored: if this program's own output is closed, the command goes on.
     fn show(&self, bytes: &[u8]) {
         let _ = match self.target {
             OutputTarget::StandardError => std::io::stderr().write_all(bytes),
@@ -146,6 +150,7 @@ impl PipeThread {
         };
     }
 
+    /// Sends the progress report that a line contains, if there is one.
     fn send_report(&self, at: Moment, line: &[u8]) {
         let Some(pattern) = &self.pattern else { return };
         if let Some(report) = pattern.find(String::from_utf8_lossy(line).trim_end()) {
@@ -157,8 +162,8 @@ impl PipeThread {
 /// The maximum number of bytes of a line that are searched; of a longer line only the end is searched.
 const MAX_LINE_BYTES: usize = 1 << 16;
 
-/// Splits output into lines, each with the moment at which its last text arrived. The line break itself does not count:
-/// a progress bar prints `\r` only when its next state is due.
+/// Splits output into lines, each with the time at which its last text arrived. The time of the line break
+/// does not count: a progress bar prints `\r` only when its next state is due.
 #[derive(Default)]
 struct Lines {
     line: Vec<u8>,
@@ -166,6 +171,7 @@ struct Lines {
 }
 
 impl Lines {
+    /// Adds output, and calls `take` with each line that is complete.
     fn feed(&mut self, now: Moment, bytes: &[u8], take: &mut impl FnMut(Moment, &[u8])) {
         let mut rest = bytes;
         while let Some(end) = rest.iter().position(|byte| matches!(byte, b'\n' | b'\r')) {
@@ -176,6 +182,7 @@ impl Lines {
         self.add(now, rest);
     }
 
+    /// Appends output to the current line; of a very long line, only the end is stored.
     fn add(&mut self, now: Moment, bytes: &[u8]) {
         if !bytes.is_empty() {
             self.at = now;
@@ -186,6 +193,7 @@ impl Lines {
         }
     }
 
+    /// Ends the current line, and calls `take` with it unless it is empty.
     fn end(&mut self, take: &mut impl FnMut(Moment, &[u8])) {
         if !self.line.is_empty() {
             take(self.at, &self.line);

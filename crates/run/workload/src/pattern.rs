@@ -10,7 +10,7 @@ pub struct ProgressPattern {
     group: usize,
 }
 
-/// The meaning of the number in a matching line.
+/// What the number in a matching line means.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Meaning {
     Total,
@@ -19,12 +19,12 @@ enum Meaning {
     Line,
 }
 
-/// A report of progress in a line of output.
+/// The progress that a line of output reports.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum OutputReport {
     /// The total number of items done so far.
     Total(f64),
-    /// The rate, in items per second.
+    /// The current rate, in items per second.
     Rate(f64),
     /// The number of items done since the last matching line.
     Added(f64),
@@ -82,7 +82,7 @@ impl std::str::FromStr for ProgressPattern {
     }
 }
 
-/// Whether the pattern's text around the number shows that it is a rate, such as `/s`.
+/// Whether the text around the pattern's number, such as `/s`, shows that the number is a rate.
 fn is_rate(pattern: &str) -> bool {
     let text = pattern.to_lowercase().replace("\\/", "/");
     let is_end_of_word = |rest: &str| {

@@ -28,11 +28,13 @@ const END_GRACE_PERIOD: Duration = Duration::from_millis(300);
 /// A command that runs as a child of this program.
 pub(crate) struct OwnChild {
     child: Child,
-    /// A process file descriptor that becomes readable when the child has exited, if the kernel supports it.
+    /// A file descriptor that becomes readable when the child has exited; an error if the kernel has no such
+    /// descriptors.
     exit: Result<OwnedFd, Errno>,
 }
 
 impl OwnChild {
+    /// Starts the command as a child of this program.
     pub fn start(
         command: &CommandSpec,
         environment: &[(String, std::ffi::OsString)],
@@ -67,12 +69,14 @@ impl OwnChild {
         Ok((Self { child, exit }, pipes))
     }
 
-    /// Waits for the exit, but no longer than `at_most`.
+    /// Waits at most `at_most` for the command's exit; `None` if it still runs.
     pub fn wait(&mut self, at_most: Duration) -> Result<Option<WorkloadEnd>, WorkloadError> {
         self.sleep(at_most);
         let at = MonotonicClock.now();
         let status = self.child.try_wait();
-        let status = status.map_err(WorkloadError::system("the command's exit is unknown"))?;
+        let status = status.map_err(WorkloadError::system(
+            "cannot find out how the command exited",
+        ))?;
         let Some(status) = status else {
             return Ok(None);
         };
@@ -88,7 +92,8 @@ impl OwnChild {
         }))
     }
 
-    /// Sleeps until the child exits, but no longer than `at_most`; only briefly if the kernel cannot report the exit.
+    /// Sleeps until the child exits, but at most `at_most`; only briefly if the kernel cannot signal the
+    /// exit.
     fn sleep(&self, at_most: Duration) {
         let Ok(exit) = &self.exit else {
             std::thread::sleep(at_most.min(Duration::from_millis(5)));
@@ -102,6 +107,7 @@ impl OwnChild {
         let _ = poll(&mut wait, Some(&limit));
     }
 
+    /// Passes a signal on to the command.
     pub fn pass_signal(&self, signal: i32) {
         pass_signal(Pid::from_child(&self.child), signal);
     }
@@ -157,7 +163,7 @@ pub(crate) fn start_guarded(
     }))
 }
 
-/// Waits for the exit of the guard's command, but no longer than `at_most`.
+/// Waits at most `at_most` for the exit of the guard's command; `None` if it still runs.
 pub(crate) fn wait_guarded(
     guard: &mut Guard,
     at_most: Duration,
@@ -187,6 +193,7 @@ struct NamedPipe {
 }
 
 impl NamedPipe {
+    /// Creates the pipe.
     fn new() -> Result<Self, WorkloadError> {
         let (reader, writer) = std::io::pipe().map_err(WorkloadError::system(
             "cannot create a pipe for the command's output",
@@ -194,6 +201,7 @@ impl NamedPipe {
         Ok(Self { reader, writer })
     }
 
+    /// The path by which another process can open the pipe for writing.
     fn name(&self) -> String {
         format!(
             "/proc/{}/fd/{}",
@@ -203,6 +211,7 @@ impl NamedPipe {
     }
 }
 
+/// Splits a command into its program and its arguments.
 fn split_command(
     command: &CommandSpec,
 ) -> Result<(&std::ffi::OsString, &[std::ffi::OsString]), WorkloadError> {

@@ -20,23 +20,23 @@ use crate::pattern::OutputReport;
 /// Something that a command has reported.
 #[derive(Debug)]
 pub enum WorkloadEvent {
-    /// Items were done.
+    /// The command reported completed items.
     Progress(Progress),
     /// Any other event of the shared-memory link: phases, values, writers that ended, lost records. Items are always
     /// reported as [`WorkloadEvent::Progress`].
     Link(LinkEvent),
 }
 
-/// Items that were done.
+/// A report of completed items.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Progress {
-    /// The moment of the report.
+    /// The time of the report.
     pub at: Moment,
     /// When work on the items began, if that is known, as it is for a rate.
     pub since: Option<Moment>,
     /// The number of items since the previous report.
     pub items: f64,
-    /// The source of the report.
+    /// Who reported the items: a thread of the program, its output, or its exit.
     pub reporter: Reporter,
 }
 
@@ -45,13 +45,13 @@ pub struct Progress {
 pub enum Reporter {
     /// A thread of the program, over the shared-memory link; it is identified by its ring buffer.
     Link(Ring),
-    /// A line of the program's output.
+    /// A line of the program's output reported the items.
     Output,
     /// The exit of the command, until which the last rate applied.
     Exit,
 }
 
-/// Counts items by this module's rules. The caller provides all times.
+/// Counts completed items by this module's rules. The caller provides all times.
 #[derive(Clone, Debug)]
 pub struct ProgressCounter {
     began: Moment,
@@ -66,7 +66,7 @@ pub struct ProgressCounter {
 }
 
 impl ProgressCounter {
-    /// Counts from the start of a command.
+    /// Creates a counter that starts with the command.
     pub fn new(began: Moment) -> Self {
         Self {
             began,
@@ -101,7 +101,7 @@ impl ProgressCounter {
         self.is_output_matched
     }
 
-    /// Takes an event of the shared-memory link: items are counted, and any other event is passed on unchanged.
+    /// Processes an event of the shared-memory link: items are counted, and any other event is passed on unchanged.
     pub fn take_link_event(&mut self, event: LinkEvent) -> WorkloadEvent {
         match event {
             LinkEvent::Record(Record {
@@ -131,7 +131,8 @@ impl ProgressCounter {
         }
     }
 
-    /// Takes a report in a line of output. Returns `None` if the output does not count, because the link is used.
+    /// Counts a progress report in the output. Returns `None` if the output does not count, because the
+    /// program uses the shared-memory link.
     pub fn take_output_report(&mut self, at: Moment, report: OutputReport) -> Option<Progress> {
         self.is_output_matched = true;
         if self.is_by_link() {
@@ -167,6 +168,7 @@ impl ProgressCounter {
         Some(self.add_output_items(at, Some(since), items, Reporter::Exit))
     }
 
+    /// Counts items that the output reports.
     fn add_output_items(
         &mut self,
         at: Moment,
@@ -192,7 +194,8 @@ pub struct ProgressReader {
 }
 
 impl ProgressReader {
-    /// A reader with a new shared-memory link, which the command finds through an environment variable.
+    /// Creates a reader with a new shared-memory link; the command finds the link through an environment
+    /// variable.
     pub fn with_link() -> Result<Self, WorkloadError> {
         let link = Reader::create()?;
         Ok(Self {
@@ -201,7 +204,7 @@ impl ProgressReader {
         })
     }
 
-    /// A reader of the output only.
+    /// Creates a reader that searches only the output.
     pub fn without_link() -> Self {
         Self {
             link: None,
@@ -220,7 +223,7 @@ impl ProgressReader {
         self.link.as_ref().map(Reader::folder)
     }
 
-    /// The progress so far.
+    /// The counter of the items that were completed so far.
     pub fn counter(&self) -> &ProgressCounter {
         &self.counter
     }
@@ -231,12 +234,13 @@ impl ProgressReader {
         Some((sweetspot_link::LINK_VARIABLE.to_owned(), folder))
     }
 
+    /// Starts counting; `output` reads the command's output.
     pub(crate) fn start(&mut self, began: Moment, output: OutputReader) {
         self.counter = ProgressCounter::new(began);
         self.output = Some(output);
     }
 
-    /// The reports since the last call.
+    /// The command's new reports since the last call.
     pub(crate) fn poll(&mut self) -> Vec<WorkloadEvent> {
         let mut events = Vec::new();
         self.drain_link(&mut events);
@@ -272,11 +276,13 @@ impl ProgressReader {
         events
     }
 
+    /// The end of the command's output; empty if it is not stored.
     pub(crate) fn last_lines(&self) -> String {
         let output = self.output.as_ref();
         output.map(OutputReader::last_lines).unwrap_or_default()
     }
 
+    /// Reads all new events of the shared-memory link.
     fn drain_link(&mut self, events: &mut Vec<WorkloadEvent>) {
         let Some(link) = &mut self.link else { return };
         let drained = link.drain().into_iter();

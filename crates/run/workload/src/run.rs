@@ -17,10 +17,10 @@ use crate::signals::SignalSource;
 /// How long the last output of a command is read if a process that it has left running may never close the pipe.
 const LAST_OUTPUT_TIMEOUT: Duration = Duration::from_millis(100);
 
-/// The longest delay between the arrivals of one signal at two processes of a group.
+/// A signal to a process group reaches all its processes within this time.
 const SIGNAL_DELAY: Duration = Duration::from_millis(50);
 
-/// Limits on a run.
+/// Time limits of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct RunLimits {
     /// The longest time between two calls of the handler.
@@ -28,7 +28,7 @@ pub struct RunLimits {
     /// When the command is ended after a signal to this program. The signal itself is passed on to the command in any
     /// case.
     pub on_signal: OnSignal,
-    /// The longest time that the command may run.
+    /// The longest time that the command may run; no limit if `None`.
     pub timeout: Option<Duration>,
 }
 
@@ -56,7 +56,7 @@ impl Default for RunLimits {
     }
 }
 
-/// The work that a verb does while its command runs.
+/// The work that a subcommand such as `measure` does while the user's command runs.
 pub trait RunHandler {
     /// The handler's error, which ends the run early.
     type Error: From<WorkloadError>;
@@ -93,24 +93,24 @@ impl RunHandler for NoHandler {
     }
 }
 
-/// A running command.
+/// A running command, as its handler sees it.
 pub struct RunInProgress<'r, 'g> {
     lease: Option<&'r mut Lease<'g>>,
-    /// The command's process if it is a child of this program and not of a guard.
+    /// The command's process, if it is a child of this program; `None` if the guard started it.
     child: Option<OwnChild>,
     reader: &'r mut ProgressReader,
     signals: &'r SignalSource,
     began: Moment,
 }
 
-/// How a run ended.
+/// How and when a run of the command ended.
 #[derive(Clone, Debug)]
 pub struct RunOutcome {
     /// The moment just before the start of the command.
     pub began: Moment,
     /// The moment of the command's exit.
     pub exited: Moment,
-    /// How the command ended.
+    /// The command's exit code, or the signal that killed it.
     pub ended: CommandExit,
     /// Whether the command has left processes running.
     pub left_processes: bool,
@@ -155,7 +155,7 @@ pub fn run_until_exit<H: RunHandler>(
     let end = match supervision.wait_for_exit(&mut run, handler) {
         Ok(end) => end,
         Err(problem) => {
-            tracing::warn!("the run cannot continue");
+            tracing::warn!("the run failed: ending the command");
             run.abandon();
             return Err(problem);
         }
@@ -190,6 +190,7 @@ pub fn run_until_exit<H: RunHandler>(
 }
 
 impl<'r, 'g> RunInProgress<'r, 'g> {
+    /// Starts the command, as a child of this program or of the guard.
     fn start(
         command: &CommandSpec,
         began: Moment,
@@ -228,12 +229,12 @@ impl<'r, 'g> RunInProgress<'r, 'g> {
         Ok(run)
     }
 
-    /// The lease, if devices are leased.
+    /// The lease of the devices that the command uses; `None` without leased devices.
     pub fn lease(&mut self) -> Option<&mut Lease<'g>> {
         self.lease.as_deref_mut()
     }
 
-    /// The control values that the command reads from its link, if it has one.
+    /// The values that this program sends to the command over the shared-memory link; `None` without a link.
     pub fn control(&self) -> Option<&Control> {
         self.reader.control()
     }
@@ -253,6 +254,7 @@ impl<'r, 'g> RunInProgress<'r, 'g> {
         self.began
     }
 
+    /// Waits at most `at_most` for the command's exit; `None` if it still runs.
     fn wait(&mut self, at_most: Duration) -> Result<Option<WorkloadEnd>, WorkloadError> {
         match (&mut self.child, &mut self.lease) {
             (Some(child), _) => child.wait(at_most),
@@ -268,6 +270,7 @@ impl<'r, 'g> RunInProgress<'r, 'g> {
         }
     }
 
+    /// Ends the command and everything that it started.
     fn end(&mut self) -> Result<(), WorkloadError> {
         match &mut self.lease {
             Some(lease) => end_guarded(lease.guard()),
@@ -278,26 +281,28 @@ impl<'r, 'g> RunInProgress<'r, 'g> {
         }
     }
 
-    /// Ends the command after an error, because it must not outlive the run. If the guard has died, the release of the
-    /// lease ends the command.
+    /// Ends the command after an error, because it must not outlive the run. If the guard has died, the end
+    /// of the lease ends the command.
     fn abandon(&mut self) {
         let _ = self.end();
     }
 }
 
-/// The state of the loop that waits for the exit.
+/// The state of the loop that waits for the command's exit.
 struct Supervision {
     limits: RunLimits,
     began: Instant,
     interrupted: Option<i32>,
     /// The number of signals that were passed on.
     passed_on: usize,
-    /// When the command is ended after a signal; `None` without a signal or a grace period.
+    /// When the command will be ended because of a signal; `None` if no signal has arrived or it may take any
+    /// time.
     end_at: Option<Instant>,
     timed_out: bool,
 }
 
 impl Supervision {
+    /// Creates the state at the start of the command.
     fn new(limits: RunLimits) -> Self {
         Self {
             limits,
@@ -309,6 +314,7 @@ impl Supervision {
         }
     }
 
+    /// Waits for the exit, calls the handler and passes on signals; ends the command if a limit is exceeded.
     fn wait_for_exit<H: RunHandler>(
         &mut self,
         run: &mut RunInProgress<'_, '_>,
@@ -339,6 +345,7 @@ impl Supervision {
         }
     }
 
+    /// Passes new signals on to the command, and decides when the command is ended.
     fn take_signals(&mut self, run: &RunInProgress<'_, '_>) {
         let Some(signal) = run.signals.received() else {
             return;

@@ -13,14 +13,14 @@ use sweetspot_guard::signals_not_ignored;
 
 use crate::WorkloadError;
 
-/// Signals within this time after the first one count as the same request: a scheduler sends a signal both to the
-/// process and to its group.
+/// Signals within this time after the first one count as the same request to exit: a scheduler sends a signal
+/// both to the process and to its group.
 const SAME_REQUEST: Duration = Duration::from_millis(500);
 
 /// The interval between two checks for a signal during a wait.
 const CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
-/// A function that takes a signal and whether it has to be passed on to the command.
+/// A function that receives a signal's number, and whether the signal must be passed on to the command.
 type SignalReport = Box<dyn FnMut(i32, bool) + Send>;
 
 /// Catches SIGINT, SIGTERM, SIGHUP and SIGQUIT as long as this value or a clone of it exists. Signals that were ignored
@@ -30,6 +30,7 @@ pub struct SignalSource {
     listener: Arc<Listener>,
 }
 
+/// The registered signal handlers, and the thread that waits for signals.
 struct Listener {
     received: Arc<Received>,
     registered: Vec<SigId>,
@@ -37,13 +38,13 @@ struct Listener {
     thread: Option<JoinHandle<()>>,
 }
 
-/// Whether a signal has its default action, which is restored when the last source is dropped: signal-hook never
-/// removes its handlers, so signals would otherwise have no effect from then on.
+/// Whether signals have their default action. It is restored when the last source is dropped: signal-hook
+/// never removes its handlers, so signals would otherwise have no effect from then on.
 static DEFAULT_ACTION: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
-/// The number of existing sources.
+/// The number of [`SignalSource`]s that exist, without clones.
 static SOURCE_COUNT: Mutex<usize> = Mutex::new(0);
 
-/// The signals that have arrived.
+/// The signals that have arrived so far.
 #[derive(Default)]
 struct Received {
     /// The number of the last signal, or 0. The signal handler itself stores it, because the thread may wake up too
@@ -57,7 +58,7 @@ struct Received {
 }
 
 impl SignalSource {
-    /// Starts to catch signals.
+    /// Starts to catch signals; until then they have their default action.
     pub fn listen() -> Result<Self, WorkloadError> {
         let caught = signals_not_ignored(&[SIGINT, SIGTERM, SIGHUP, SIGQUIT]);
         let failed = WorkloadError::system("cannot catch signals");
@@ -98,7 +99,7 @@ impl SignalSource {
         (signal != 0).then_some(signal as i32)
     }
 
-    /// The signals that arrived after the first `count`.
+    /// The signals that arrived after the first `count` ones.
     pub(crate) fn after(&self, count: usize) -> Vec<i32> {
         let all = self.listener.received.all.lock();
         let all = all.unwrap_or_else(PoisonError::into_inner);
@@ -110,8 +111,8 @@ impl SignalSource {
         self.listener.received.is_repeated.load(Ordering::Acquire)
     }
 
-    /// Calls `report` for every signal at once, in the thread that catches signals, also for a signal that has already
-    /// arrived.
+    /// Calls `report` at once for every signal, in the thread that waits for signals. A signal that has
+    /// already arrived is reported too.
     pub(crate) fn on_signal(&self, mut report: SignalReport) {
         let received = &self.listener.received;
         let mut on_signal = received
@@ -147,6 +148,7 @@ impl SignalSource {
 }
 
 impl Received {
+    /// Records a signal and reports it.
     fn take(&self, signal: i32) {
         let mut on_signal = self
             .on_signal
@@ -167,6 +169,7 @@ impl Received {
 
 /// Counts a new source and disables the default action of its signals.
 fn disable_default_action(caught: &[i32]) -> std::io::Result<()> {
+    /// The signals whose default action this program controls already.
     static REGISTERED: Mutex<Vec<i32>> = Mutex::new(Vec::new());
     let mut registered = REGISTERED.lock().unwrap_or_else(PoisonError::into_inner);
     for signal in caught {
@@ -197,7 +200,8 @@ impl Drop for Listener {
     }
 }
 
-/// Whether a signal has to be passed on to the command: a terminal sends Ctrl-C to the command by itself.
+/// Whether a signal must be passed on to the command. Ctrl-C need not be: the terminal sends it to the
+/// command too.
 fn is_for_command(signal: i32) -> bool {
     !(matches!(signal, SIGINT | SIGQUIT) && is_in_foreground())
 }

@@ -229,7 +229,7 @@ fn invalid_rows_are_reported_with_file_line_and_column() {
         ),
         (
             "batch,items_per_s,mean_w\n0.5,2,3\n",
-            "my.csv:2: `batch`: `0.5` must be a whole number from 1",
+            "my.csv:2: `batch`: `0.5` must be a whole number of at least 1",
         ),
         (
             "batch,items_per_s,mean_w\n1,2,NaN\n",
@@ -237,7 +237,7 @@ fn invalid_rows_are_reported_with_file_line_and_column() {
         ),
         (
             "batch,gpus,items_per_s,mean_w\n1,2,2,3\n",
-            "my.csv:2: `gpus`: `2` must be 1: a profile is fitted to runs on one GPU",
+            "my.csv:2: `gpus`: `2` must be 1, because a profile is fitted to runs on one GPU",
         ),
         (
             "network,batch,items_per_s,mean_w\na,1,2,3\nb,1,2,3\n",

@@ -19,15 +19,16 @@ pub enum DeviationKind {
 /// A column of a table of deviations.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Column {
-    /// The heading with its unit: `s`, `kJ`, `% saved`.
+    /// The heading of the column with its unit, such as `s`, `kJ` or `% saved`.
     pub unit: &'static str,
-    /// The number of decimals that are shown.
+    /// The number of decimals with which the column's values are shown.
     pub digits: usize,
     /// How the deviations of the column are computed.
     pub deviation_kind: DeviationKind,
 }
 
 impl Column {
+    /// A column whose deviations are relative to the published values.
     pub(crate) const fn relative(unit: &'static str, digits: usize) -> Self {
         Self {
             unit,
@@ -36,6 +37,7 @@ impl Column {
         }
     }
 
+    /// A column whose deviations are differences in the column's unit.
     pub(crate) const fn difference(unit: &'static str, digits: usize) -> Self {
         Self {
             unit,
@@ -50,9 +52,9 @@ impl Column {
 pub struct Value {
     /// The published or measured value.
     pub published: f64,
-    /// The value simulated without noise.
+    /// The simulated value, without noise.
     pub here: f64,
-    /// The tolerated deviation, as a fraction or in the column's unit. Nothing if the published value is only shown,
+    /// The tolerated deviation, as a fraction or in the column's unit. `None` if the published value is only shown,
     /// because it contradicts other published values.
     pub tolerance: Option<f64>,
 }
@@ -77,16 +79,16 @@ impl Value {
 /// A table of published values beside simulated ones.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Table {
-    /// The title: what the rows are, and their source.
+    /// The title, which says what the rows are and where the published values come from.
     pub title: String,
-    /// The columns, one for each value of a row.
+    /// The columns; each row has one value for each of them.
     pub columns: Vec<Column>,
-    /// The rows: a label, and a value for each column.
+    /// The rows: each has a label and one value for each column.
     pub rows: Vec<(String, Vec<Value>)>,
 }
 
 impl Table {
-    /// Every value, with the way in which its deviation is computed.
+    /// Iterates over all values of the table, each with the way in which its deviation is computed.
     pub fn values(&self) -> impl Iterator<Item = (&Value, DeviationKind)> {
         let kinds: Vec<DeviationKind> = self
             .columns
@@ -103,13 +105,13 @@ impl Table {
 /// All deviations of the simulator from one study.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SimulatorDeviations {
-    /// The name of the study.
+    /// The name of the published or measured study.
     pub study: String,
     /// The number of profile parameters that were fitted to the study.
     pub free_parameters: usize,
     /// The number of different published values that the parameters were fitted to.
     pub values: usize,
-    /// The tables of compared values.
+    /// The tables that compare published with simulated values.
     pub tables: Vec<Table>,
 }
 
@@ -124,7 +126,7 @@ impl SimulatorDeviations {
         (met.count(), judged.len())
     }
 
-    /// The largest deviation in a column of a table among the values with a tolerance.
+    /// The largest deviation in a column of a table; only values with a tolerance are considered.
     pub fn worst(&self, table: usize, column: usize) -> Option<f64> {
         let table = self.tables.get(table)?;
         let kind = table.columns.get(column)?.deviation_kind;
@@ -139,12 +141,12 @@ impl SimulatorDeviations {
     }
 }
 
-/// The deviations from every study.
+/// Computes the simulator's deviations from every study.
 pub fn deviations(profiles: &Profiles) -> Result<Vec<SimulatorDeviations>, PapersError> {
     STUDIES.iter().map(|(_, study)| study(profiles)).collect()
 }
 
-/// The deviations from one study, by its name.
+/// Computes the simulator's deviations from the study with this name.
 pub fn deviations_of(
     study: &str,
     profiles: &Profiles,
@@ -158,8 +160,10 @@ pub fn studies() -> impl Iterator<Item = &'static str> {
     STUDIES.iter().map(|(name, _)| *name)
 }
 
+/// A function that compares the simulator with one study.
 type Compare = fn(&Profiles) -> Result<SimulatorDeviations, PapersError>;
 
+/// Each study's name and the function that compares the simulator with it.
 const STUDIES: [(&str, Compare); 6] = [
     ("power_capping_2022", power_capping_2022::compare),
     ("dvfs_2019", dvfs_2019::compare),
@@ -169,4 +173,5 @@ const STUDIES: [(&str, Compare); 6] = [
     ("h200", h200::compare),
 ];
 
+/// The tolerance of most values: 2 %.
 pub(crate) const TWO_PERCENT: Ratio = Ratio::new(0.02);

@@ -21,12 +21,12 @@ pub enum PapersError {
     /// A simulation cannot be run.
     #[error(transparent)]
     Simulation(#[from] SimulationError),
-    /// A workload of the study cannot be simulated.
+    /// A workload of the published study cannot be simulated.
     #[error("{workload}: {reason}")]
     Workload {
         /// The name of the workload.
         workload: String,
-        /// Why it cannot be simulated.
+        /// Why the workload cannot be simulated.
         reason: String,
     },
 }

@@ -11,25 +11,25 @@ use sweetspot_study::{Configuration, EnergyOf, RunEnding};
 use crate::PapersError;
 use sweetspot_virtual_time::SimulatedJob;
 
-/// GPUs, nodes and workloads by name.
+/// Profiles of GPUs, nodes and workloads by name.
 #[derive(Clone, Debug)]
 pub struct Profiles {
-    /// The GPUs by name.
+    /// The GPU profiles by name.
     pub gpus: BTreeMap<String, GpuProfile>,
-    /// The nodes by name.
+    /// The node profiles by name.
     pub nodes: BTreeMap<String, NodeProfile>,
-    /// Every workload of every study.
+    /// The workload profiles of all studies.
     pub workloads: Vec<Workload>,
 }
 
-/// A workload on simulated GPUs, without noise.
+/// A workload on simulated GPUs, which runs without noise.
 pub(super) struct SimulatedCase {
     job: SimulatedJob,
     energy_of: EnergyOf,
     study: String,
 }
 
-/// The time, energy and items of a run.
+/// The time, energy and items of a simulated run.
 pub(super) struct CaseRun {
     pub time: Seconds,
     pub energy: Joules,
@@ -37,7 +37,7 @@ pub(super) struct CaseRun {
 }
 
 impl Profiles {
-    /// The built-in profiles.
+    /// Loads the profiles that are built into the program.
     pub fn built_in() -> Result<Self, PapersError> {
         Ok(Self {
             gpus: gpus()?.into_iter().collect(),
@@ -46,7 +46,7 @@ impl Profiles {
         })
     }
 
-    /// A workload of a study on these GPUs, ready to be simulated.
+    /// Prepares a workload of a study on these GPUs for simulation.
     pub(super) fn case(
         &self,
         gpus: &[&str],
@@ -107,7 +107,7 @@ impl Profiles {
         caps.into_iter().map(at).collect()
     }
 
-    /// The number of fitted parameters in the workloads of a study, in these GPUs and in these nodes together.
+    /// The number of fitted parameters in the workloads of a study, and in the named GPUs and nodes, together.
     pub(super) fn count_fitted(&self, study: &str, gpus: &[&str], nodes: &[&str]) -> usize {
         let mut fitted = BTreeSet::new();
         for (name, gpu) in self
@@ -156,7 +156,7 @@ impl SimulatedCase {
         self.job.workload.profile.batch
     }
 
-    /// The same case with another number of items in a run.
+    /// Changes the number of items in a run.
     pub fn items(mut self, items: u64) -> Self {
         self.job.items = items;
         self
@@ -167,7 +167,7 @@ impl SimulatedCase {
         self.job.jobs(batch, 1, None).is_ok()
     }
 
-    /// Runs with these settings on the first `gpus` GPUs.
+    /// Simulates a run with these settings on the first `gpus` GPUs.
     pub fn run(&self, settings: Settings, batch: u64, gpus: u64) -> Result<CaseRun, PapersError> {
         let configuration = configuration(settings, batch, gpus);
         match self.job.run(&configuration, None)? {
@@ -178,11 +178,11 @@ impl SimulatedCase {
                     .map_or(Joules::ZERO, |energy| energy.value),
                 items: result.items.unwrap_or(0.0),
             }),
-            RunEnding::Failed(failure) => Err(self.failed(failure.reason)),
+            RunEnding::Failed(failure) => Err(self.error(failure.reason)),
         }
     }
 
-    /// Runs with these settings, and returns the outcome of each GPU.
+    /// Simulates a run with these settings, and returns the outcome of each GPU.
     pub fn ranks(
         &self,
         settings: Settings,
@@ -192,11 +192,12 @@ impl SimulatedCase {
         let together = self
             .job
             .simulate(&configuration(settings, batch, gpus), None, &mut ())?;
-        let together = together.map_err(|failure| self.failed(failure.reason))?;
+        let together = together.map_err(|failure| self.error(failure.reason))?;
         Ok(together.ranks)
     }
 
-    fn failed(&self, reason: String) -> PapersError {
+    /// The error that the workload cannot be simulated for this reason.
+    fn error(&self, reason: String) -> PapersError {
         PapersError::Workload {
             workload: self.study.clone(),
             reason,
@@ -204,6 +205,7 @@ impl SimulatedCase {
     }
 }
 
+/// The configuration with these settings on every GPU.
 fn configuration(settings: Settings, batch: u64, gpus: u64) -> Configuration {
     Configuration::on(gpus)
         .with_settings(settings)

@@ -13,26 +13,26 @@ use crate::{
 /// A published study beside its reproduction.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reproduction {
-    /// The name of the paper, as on the command line.
+    /// The name of the paper on the command line.
     pub paper: &'static str,
-    /// Authors, title and place of the publication.
+    /// The authors, title and venue of the paper.
     pub source: &'static str,
-    /// The sweeps that were run.
+    /// The sweeps that were run, and how many.
     pub runs: SweepRunner,
     /// The printed values beside the reproduced ones, in the order of the paper's tables.
     pub rows: Vec<ReproducedRow>,
-    /// The tolerances that at least a given number of rows must meet, but not all.
+    /// The rules that at least a given number of rows must be within a tolerance.
     pub counted_tolerances: Vec<CountedTolerance>,
-    /// The conclusions of the paper.
+    /// The conclusions of the paper, and whether the reproduction confirms them.
     pub conclusions: Vec<Conclusion>,
     /// The parts of the paper that cannot be reproduced, and why.
     pub not_reproduced: Vec<String>,
-    /// The jobs of the paper batch_sizer_2021; empty for other papers.
+    /// The results of the jobs in batch_sizer_2021; empty for other papers.
     pub jobs: Vec<JobResult>,
 }
 
 impl Reproduction {
-    /// Of the rows that must be within their tolerance: how many are, and how many there are.
+    /// How many rows are within their tolerance, and how many rows must be. Rows without an own tolerance do not count.
     pub fn count_met(&self) -> (usize, usize) {
         let judged = self.rows.iter().filter(|row| row.must_hold());
         let judged: Vec<bool> = judged
@@ -41,19 +41,19 @@ impl Reproduction {
         (judged.iter().filter(|met| **met).count(), judged.len())
     }
 
-    /// Whether every judged row is within its tolerance, and every rule "at least n of these rows within x" is met.
+    /// Whether every row that must be within its tolerance is, and every rule on a number of rows is met.
     pub fn is_within(&self) -> bool {
         let (met, judged) = self.count_met();
         met == judged && self.counted_tolerances.iter().all(CountedTolerance::is_met)
     }
 }
 
-/// The names of the published studies.
+/// The names of the published studies on the command line.
 pub fn papers() -> impl Iterator<Item = &'static str> {
     PAPERS.iter().map(|(name, _)| *name)
 }
 
-/// Reproduces a published study; `seed` determines the noise. Nothing if there is no study with this name.
+/// Reproduces a published study; `seed` determines the noise. `None` if there is no study with this name.
 pub fn reproduce(
     paper: &str,
     seed: u64,
@@ -66,8 +66,10 @@ pub fn reproduce(
         .transpose()
 }
 
+/// A function that reproduces one published study.
 type Reproduce = fn(&mut SweepRunner) -> Result<Reproduction, PapersError>;
 
+/// Each paper's name and the function that reproduces it.
 const PAPERS: [(&str, Reproduce); 5] = [
     (power_capping_2022::PAPER, power_capping_2022::reproduce),
     (dvfs_2019::PAPER, dvfs_2019::reproduce),

@@ -1,15 +1,15 @@
 //! The rows of a reproduction: printed values beside reproduced ones.
 
-/// A quantity of the rows: its key in documents, and its heading and unit in tables.
+/// The quantity of a row: its key in JSON and CSV, and its heading and unit in tables.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ValueKind {
-    /// The key in documents, which ends with the SI unit if there is one.
+    /// The key in JSON and CSV, which ends with the SI unit if there is one.
     pub key: &'static str,
     /// The heading in tables, with the unit in brackets.
     pub words: &'static str,
-    /// The factor from the SI unit to the unit in tables.
+    /// The factor that converts the SI unit to the unit in tables.
     pub scale: f64,
-    /// The number of decimals in tables.
+    /// The number of decimals with which tables show the value.
     pub digits: usize,
     /// Whether the deviation is relative to the printed value; if not, it is a difference in the SI unit.
     pub relative: bool,
@@ -32,7 +32,7 @@ impl ValueKind {
         }
     }
 
-    /// A quantity whose deviation is a difference.
+    /// A quantity whose deviation is a difference in the SI unit.
     pub(super) const fn difference(
         key: &'static str,
         words: &'static str,
@@ -49,7 +49,7 @@ impl ValueKind {
     }
 }
 
-/// A label that identifies a row: a text or a number.
+/// A label of a row: a text or a number.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Label {
     /// A text, such as the name of a network.
@@ -91,7 +91,8 @@ impl std::fmt::Display for Label {
     }
 }
 
-/// The tolerance of a row's deviation: a fraction, or in the SI unit if `ValueKind::relative` is false.
+/// The tolerance of a row, and whether the row must meet it. A tolerance is a fraction, or in the SI unit if
+/// `ValueKind::relative` is false.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Judgement {
     /// The row must be within this tolerance.
@@ -102,28 +103,28 @@ pub enum Judgement {
     Shown,
 }
 
-/// A printed value beside the reproduced one.
+/// A printed value beside the value of the reproduction.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReproducedRow {
-    /// The table, figure or section of the paper.
+    /// The table, figure or section of the paper that prints the value.
     pub table: String,
     /// The labels that identify the row, such as the network and the batch size.
     pub row: Vec<(&'static str, Label)>,
-    /// The quantity of the value.
+    /// The quantity that the value measures.
     pub kind: ValueKind,
-    /// The printed value, in the SI unit or as a fraction; nothing if the table's cell is empty.
+    /// The printed value, in the SI unit or as a fraction; `None` if the table's cell is empty.
     pub published: Option<f64>,
-    /// The reproduced value; nothing if it cannot be reproduced.
+    /// The value of the reproduction; `None` if it cannot be reproduced.
     pub reproduced: Option<f64>,
-    /// The tolerance of the deviation.
+    /// The tolerance of the row, and whether the row must meet it.
     pub judgement: Judgement,
-    /// A note: an error in the printed table, or why a value is missing or has no tolerance.
+    /// An explanation: an error in the printed table, or why a value or its tolerance is missing.
     pub note: Option<String>,
 }
 
 impl ReproducedRow {
-    /// The deviation of the reproduced from the printed value: a fraction, or in the SI unit if
-    /// `ValueKind::relative` is false. Nothing if a value is missing.
+    /// The deviation of the reproduced from the printed value: a fraction, or in the SI unit if `ValueKind::relative`
+    /// is false. `None` if a value is missing.
     pub fn deviation(&self) -> Option<f64> {
         let (published, reproduced) = (self.published?, self.reproduced?);
         let deviation = match self.kind.relative {
@@ -133,7 +134,7 @@ impl ReproducedRow {
         deviation.is_finite().then_some(deviation)
     }
 
-    /// The tolerated deviation; nothing if the row is only shown.
+    /// The tolerated deviation; `None` if the row is only shown.
     pub const fn tolerance(&self) -> Option<f64> {
         match self.judgement {
             Judgement::Each(tolerance) | Judgement::Counted(tolerance) => Some(tolerance),
@@ -141,7 +142,7 @@ impl ReproducedRow {
         }
     }
 
-    /// Whether the deviation is within the tolerance; nothing if the row is only shown.
+    /// Whether the deviation is within the tolerance; `None` if the row is only shown.
     pub fn is_within_tolerance(&self) -> Option<bool> {
         let tolerance = self.tolerance()?;
         // The margin covers rounding at exactly the tolerance; a missing value is not within it.
@@ -152,19 +153,20 @@ impl ReproducedRow {
         )
     }
 
-    /// Whether the row must be within its tolerance.
+    /// Whether the reproduction requires the row to be within its tolerance.
     pub const fn must_hold(&self) -> bool {
         matches!(self.judgement, Judgement::Each(_))
     }
 }
 
-/// The rows of one table.
+/// Collects the rows of one table.
 pub(super) struct Rows {
     table: String,
     pub rows: Vec<ReproducedRow>,
 }
 
 impl Rows {
+    /// An empty list of rows for the table with this name.
     pub fn new(table: &str) -> Self {
         Self {
             table: table.to_owned(),
@@ -172,7 +174,7 @@ impl Rows {
         }
     }
 
-    /// Adds a row and returns its note, to be filled in.
+    /// Adds a row, and returns its note for the caller to fill in.
     pub fn add(
         &mut self,
         row: &[(&'static str, Label)],
@@ -195,10 +197,10 @@ impl Rows {
     }
 }
 
-/// A tolerance that at least a given number of rows must meet.
+/// The rule that at least a given number of rows must be within a tolerance.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CountedTolerance {
-    /// The tolerance in words.
+    /// The rule in words.
     pub what: String,
     /// The number of rows that are within the tolerance.
     pub met: usize,
@@ -220,9 +222,9 @@ impl CountedTolerance {
 pub struct Conclusion {
     /// The paper's conclusion in words.
     pub what: String,
-    /// Whether the reproduction confirms the conclusion; nothing if that is unknown.
+    /// Whether the reproduction confirms the conclusion; `None` if that is unknown.
     pub holds: Option<bool>,
-    /// The result of the reproduction, in words.
+    /// What the reproduction shows, in words.
     pub here: String,
 }
 
@@ -236,7 +238,7 @@ impl Conclusion {
     }
 }
 
-/// The smallest and the largest of some numbers; zeros for none.
+/// The smallest and the largest of some numbers; both are zero if there are none.
 pub(super) fn range_of(values: impl IntoIterator<Item = f64>) -> (f64, f64) {
     let all = values.into_iter().map(|value| (value, value));
     let ends = all.reduce(|(low, high), (value, _)| (low.min(value), high.max(value)));

@@ -10,19 +10,20 @@ use crate::PapersError;
 /// Runs the sweeps of a reproduction and counts them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SweepRunner {
-    /// The seed of everything random.
+    /// The seed of all random numbers.
     pub seed: u64,
     /// The number of threads that simulate runs; the results do not depend on it.
     threads: NonZeroUsize,
-    /// The number of sweeps so far.
+    /// The number of sweeps run so far.
     pub studies: usize,
-    /// The number of configurations so far.
+    /// The number of configurations swept so far.
     pub configurations: usize,
-    /// The number of runs so far.
+    /// The number of runs simulated so far.
     pub runs: usize,
 }
 
 impl SweepRunner {
+    /// A runner that has not run anything yet.
     pub(crate) const fn new(seed: u64, threads: NonZeroUsize) -> Self {
         Self {
             seed,
@@ -50,11 +51,12 @@ impl SweepRunner {
 /// A sweep over power caps, whose points can be looked up by cap.
 pub(crate) struct CapCurve {
     pub comparison: Comparison,
-    /// Each cap in watts with the index of its point.
+    /// Each power cap in watts, with the index of its point in the study.
     pub axis: Vec<(f64, usize)>,
 }
 
 impl CapCurve {
+    /// Finds the points of a study that has swept power caps.
     pub fn new(study: &Study) -> Self {
         let comparison = study.comparison(&Tariff::NONE);
         let points = study.points.iter().enumerate();
@@ -65,28 +67,29 @@ impl CapCurve {
         }
     }
 
+    /// The index of the point with this power cap in watts.
     fn index(&self, cap: f64) -> Option<usize> {
         let found = self.axis.iter().find(|(at, _)| *at == cap);
         found.map(|(_, index)| *index)
     }
 
-    /// The mean time and energy at a cap in watts.
+    /// The mean time and energy at a power cap in watts.
     pub fn outcome_at(&self, cap: f64) -> Option<&Outcome> {
         self.comparison.mean(self.index(cap)?)
     }
 
-    /// The mean time and energy at the default cap.
+    /// The mean time and energy of the reference, which has the default cap.
     pub fn reference(&self) -> Option<&Outcome> {
         self.comparison.reference()
     }
 
-    /// The value of an objective at a cap.
+    /// The value of an objective at a power cap in watts.
     pub fn value(&self, cap: f64, objective: Objective) -> Option<f64> {
         let estimate = self.comparison.estimate(self.index(cap)?, objective).ok()?;
         Some(estimate.value)
     }
 
-    /// The best cap for an objective, and the value there.
+    /// The best power cap in watts for an objective, and the objective's value there.
     pub fn best(&self, objective: Objective) -> Option<(f64, f64)> {
         let choice = self.comparison.choose(objective, &[]).ok()?;
         let found = self
@@ -96,7 +99,7 @@ impl CapCurve {
         Some((found?.0, choice.value.value))
     }
 
-    /// The gain of the best cap for an objective over the default cap, as a fraction.
+    /// The gain of the best power cap over the default cap for an objective, as a fraction.
     pub fn gain(&self, objective: Objective) -> Option<f64> {
         let (_, best) = self.best(objective)?;
         match objective {
@@ -110,6 +113,7 @@ impl CapCurve {
     }
 }
 
+/// The power cap of a point in watts.
 fn cap(point: &Point) -> Option<f64> {
     point.configuration.power_caps.first().map(|cap| cap.get())
 }

@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 // The tables that were present when the program was built: `TABLES: &[(name, text)]`.
 include!(concat!(env!("OUT_DIR"), "/published.rs"));
 
-/// Why a published table cannot be read.
+/// Why a table of published or measured values cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum PublishedError {
     /// The table is not part of this build.
@@ -15,9 +15,9 @@ pub enum PublishedError {
     /// The table is damaged.
     #[error("the published table {file} cannot be read: {reason}")]
     Damaged {
-        /// The name of the file.
+        /// The name of the table's file.
         file: &'static str,
-        /// What is wrong, and where.
+        /// What is wrong in the file, and where.
         reason: String,
     },
 }
@@ -37,7 +37,7 @@ pub(crate) fn damaged(file: &'static str, reason: String) -> PublishedError {
     PublishedError::Damaged { file, reason }
 }
 
-/// The name of a network in the profiles, by the name that a paper prints.
+/// The profile name of a network, by the name that a paper prints.
 pub(crate) fn network_name(
     file: &'static str,
     printed: &str,
@@ -65,14 +65,14 @@ pub(crate) fn network_name(
     })
 }
 
-/// A row of a table of facts: a value in a paper's text, with its name.
+/// A row of a file with numbers from a paper's text: a value and its name.
 #[derive(Deserialize)]
 pub(crate) struct Fact {
     pub fact: String,
     pub value: String,
 }
 
-/// Finds a number among the facts of a paper.
+/// Finds a number from a paper's text by its name.
 pub(crate) fn find_fact(
     file: &'static str,
     facts: &[Fact],

@@ -10,15 +10,21 @@ use sweetspot_sim_host::{LiveGpu, Throttle};
 
 use crate::support::*;
 
+/// NVML's code for the graphics clock.
 const GRAPHICS: c_uint = nvml::nvmlClockType_enum_NVML_CLOCK_GRAPHICS;
+/// NVML's code for the clock of the multiprocessors, which is the graphics clock.
 const SM: c_uint = nvml::nvmlClockType_enum_NVML_CLOCK_SM;
+/// NVML's code for the memory clock.
 const MEMORY: c_uint = nvml::nvmlClockType_enum_NVML_CLOCK_MEM;
+/// NVML's code for the video clock, which is simulated as the graphics clock.
 const VIDEO: c_uint = nvml::nvmlClockType_enum_NVML_CLOCK_VIDEO;
 
+/// Rounds a clock to whole megahertz.
 fn to_megahertz(clock: Megahertz) -> c_uint {
     clock.get().round() as c_uint
 }
 
+/// The present clock of this kind, in megahertz.
 fn current_clock(live: &LiveGpu<'_>, kind: c_uint) -> Result<c_uint, u32> {
     match kind {
         GRAPHICS | SM | VIDEO => Ok(to_megahertz(live.core_clock())),
@@ -27,6 +33,7 @@ fn current_clock(live: &LiveGpu<'_>, kind: c_uint) -> Result<c_uint, u32> {
     }
 }
 
+/// The highest clock of this kind that the GPU supports, in megahertz.
 fn max_clock(profile: &GpuProfile, kind: c_uint) -> Result<c_uint, u32> {
     match kind {
         GRAPHICS | SM | VIDEO => Ok(to_megahertz(profile.core.max)),
@@ -39,17 +46,17 @@ fn max_clock(profile: &GpuProfile, kind: c_uint) -> Result<c_uint, u32> {
     }
 }
 
-/// Whether the core clock can be locked: from the Volta generation on.
+/// Whether a generation can lock the core clock: Volta and newer ones can.
 fn can_lock_core_clock(generation: Generation) -> bool {
     !matches!(generation, Generation::Maxwell | Generation::Pascal)
 }
 
-/// Whether the memory clock can be locked: from the Ampere generation on.
+/// Whether a generation can lock the memory clock: Ampere and newer ones can.
 fn can_lock_memory_clock(generation: Generation) -> bool {
     can_lock_core_clock(generation) && !matches!(generation, Generation::Volta | Generation::Turing)
 }
 
-/// The range of supported clocks for a requested lock, rounded as the real driver does.
+/// The range of supported clocks to which a requested lock is rounded, as the real driver does.
 fn lock_range(
     levels: &[Megahertz],
     low: c_uint,
@@ -73,6 +80,7 @@ fn lock_range(
     Ok((at_or_below(low), at_or_below(high)))
 }
 
+/// NVML's bits for the reasons why the GPU does not run at its highest clock.
 fn throttle_reasons(device: nvmlDevice_t) -> Result<c_ulonglong, u32> {
     let reason = match read_gpu(device, |live| live.throttle())? {
         Throttle::None => nvml::nvmlClocksEventReasonNone,
@@ -83,9 +91,10 @@ fn throttle_reasons(device: nvmlDevice_t) -> Result<c_ulonglong, u32> {
     Ok(reason.into())
 }
 
+/// NVML's bits for all throttle reasons.
 const ALL_REASONS: c_ulonglong = 0x1ff;
 
-/// The clocks in descending order, as the driver lists them.
+/// The clocks in whole megahertz and descending order, as the driver lists them.
 fn descending(levels: &[Megahertz]) -> Vec<c_uint> {
     levels
         .iter()

@@ -18,10 +18,12 @@ const COUNTER_READ_TIME: Duration = Duration::from_micros(2_800);
 /// How long a read of the sample buffer takes, as measured on an H200.
 const BUFFER_READ_TIME: Duration = Duration::from_micros(170);
 
+/// Converts a power to whole milliwatts.
 fn milliwatts(power: Watts) -> c_uint {
     (power.get() * 1e3).round() as c_uint
 }
 
+/// The present wall-clock time, in microseconds.
 fn wall_micros() -> u64 {
     let now = SystemTime::now()
         .duration_since(UNIX_EPOCH)
@@ -29,6 +31,7 @@ fn wall_micros() -> u64 {
     now.as_micros() as u64
 }
 
+/// Reads the energy counter in millijoules; as slow as the real driver.
 fn millijoules(device: nvmlDevice_t) -> Result<u64, u32> {
     if !gpu(device)?.profile().sensors.has_energy_counter() {
         return Err(NOT_SUPPORTED);
@@ -40,7 +43,7 @@ fn millijoules(device: nvmlDevice_t) -> Result<u64, u32> {
     Ok((energy.get() * 1e3) as u64)
 }
 
-/// Whether averaged and instantaneous power are available as NVML fields: from the Ampere generation on.
+/// Whether a generation has NVML fields for averaged and instantaneous power: Ampere and newer ones have.
 fn has_power_fields(generation: Generation) -> bool {
     !matches!(
         generation,
@@ -48,7 +51,7 @@ fn has_power_fields(generation: Generation) -> bool {
     )
 }
 
-/// The value of an NVML field, and the code of its type.
+/// Reads an NVML field: its value, and NVML's code for the value's type.
 fn field_value(device: nvmlDevice_t, id: u32, scope: u32) -> Result<(nvmlValue_t, u32), u32> {
     use nvml::field_id as ids;
     let number = |value: c_uint| {

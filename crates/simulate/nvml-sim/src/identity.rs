@@ -9,14 +9,17 @@ use sweetspot_sim_host::SharedGpu;
 
 use crate::support::*;
 
+/// The number of the GPU's PCI bus.
 fn bus(gpu: &SharedGpu) -> u32 {
     0x1a + gpu.index() as u32
 }
 
+/// The PCI address of the GPU, in NVML's format.
 fn bus_id(gpu: &SharedGpu) -> String {
     format!("00000000:{:02X}:00.0", bus(gpu))
 }
 
+/// NVML's code for a generation's architecture.
 fn architecture(generation: Generation) -> u32 {
     match generation {
         Generation::Maxwell => nvml::NVML_DEVICE_ARCH_MAXWELL,
@@ -29,6 +32,7 @@ fn architecture(generation: Generation) -> u32 {
     }
 }
 
+/// The CUDA compute capability of a generation: major and minor version.
 fn capability(generation: Generation) -> (c_int, c_int) {
     match generation {
         Generation::Maxwell => (5, 2),
@@ -42,7 +46,7 @@ fn capability(generation: Generation) -> (c_int, c_int) {
     }
 }
 
-/// Finds the device whose name, such as its UUID or bus id, equals the text; `names` gives a device's name.
+/// Finds the device with this UUID or bus id; `names` returns that name of a device.
 fn find_device(
     text: *const c_char,
     names: impl Fn(&SharedGpu) -> String,
@@ -61,6 +65,7 @@ fn find_device(
     found.map(|gpu| handle(gpu.index())).ok_or(NOT_FOUND)
 }
 
+/// Writes the handle of the device with this index to the client's pointer.
 fn write_handle(index: c_uint, device: *mut nvmlDevice_t) -> NvmlResult {
     if index as usize >= host()?.gpus().len() {
         return Err(INVALID_ARGUMENT);
@@ -68,6 +73,7 @@ fn write_handle(index: c_uint, device: *mut nvmlDevice_t) -> NvmlResult {
     write_value(device, handle(index as usize))
 }
 
+/// Copies a text to a fixed-size field of an NVML structure, terminated by zero.
 fn copy_text(target: &mut [c_char], text: &str) {
     for (target, byte) in target.iter_mut().zip(text.bytes().chain([0])) {
         *target = byte as c_char;

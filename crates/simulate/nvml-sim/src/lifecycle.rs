@@ -6,7 +6,9 @@ use nvml_wrapper_sys::bindings as nvml;
 
 use crate::support::*;
 
+/// The driver's version that is reported to clients.
 const DRIVER: &str = "580.159.04";
+/// The CUDA version that is reported to clients: 13.0.
 const CUDA: c_int = 13_000;
 
 exports! {
@@ -39,7 +41,7 @@ exports! {
     }
 }
 
-/// NVIDIA documents `nvmlErrorString`.
+/// See `nvmlErrorString` in NVIDIA's documentation.
 #[unsafe(no_mangle)]
 pub extern "C" fn nvmlErrorString(result: nvml::nvmlReturn_t) -> *const c_char {
     let text = match result {

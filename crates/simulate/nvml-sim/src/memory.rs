@@ -10,7 +10,7 @@ use nvml_wrapper_sys::bindings as nvml;
 
 use crate::support::*;
 
-/// The total and the used memory, in bytes.
+/// The total and the used memory of a device, in bytes.
 fn memory_use(device: nvmlDevice_t) -> Result<(u64, u64), u32> {
     read_gpu(device, |live| {
         let total = live.profile().memory.capacity.get() as u64;
@@ -18,9 +18,10 @@ fn memory_use(device: nvmlDevice_t) -> Result<(u64, u64), u32> {
     })
 }
 
-/// The instance id of a process that does not run on a slice of a GPU (MIG).
+/// The instance id that NVML reports for a process that does not run on a MIG slice.
 const NO_INSTANCE: c_uint = c_uint::MAX;
 
+/// The processes that have a job on the device.
 fn processes(device: nvmlDevice_t) -> Result<Vec<nvmlProcessInfo_t>, u32> {
     let jobs = read_gpu(device, |live| live.jobs())?;
     let infos = jobs.into_iter().map(|(pid, memory)| nvmlProcessInfo_t {

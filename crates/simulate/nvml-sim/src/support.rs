@@ -22,13 +22,15 @@ pub const ARGUMENT_VERSION_MISMATCH: nvmlReturn_t =
     nvml::nvmlReturn_enum_NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
 pub const UNKNOWN: nvmlReturn_t = nvml::nvmlReturn_enum_NVML_ERROR_UNKNOWN;
 
-/// A result whose error is NVML's return code.
+/// The result of an NVML function; the error is NVML's return code.
 pub type NvmlResult = Result<(), nvmlReturn_t>;
 
+/// The simulated host of this process, once it is opened.
 static HOST: OnceLock<Host> = OnceLock::new();
+/// The number of initialisations that no shutdown has matched yet.
 static CLIENTS: AtomicUsize = AtomicUsize::new(0);
 
-/// Opens the simulated host once per process, and counts the calls to match them with shutdowns.
+/// Opens the simulated host, once per process, and counts the initialisation.
 pub fn initialise() -> NvmlResult {
     if HOST.get().is_none() {
         let host = Host::from_environment()
@@ -41,6 +43,7 @@ pub fn initialise() -> NvmlResult {
     Ok(())
 }
 
+/// Undoes one initialisation; an error if there is none left.
 pub fn shut_down() -> NvmlResult {
     let fewer = |clients: usize| clients.checked_sub(1);
     CLIENTS
@@ -49,6 +52,7 @@ pub fn shut_down() -> NvmlResult {
         .map_err(|_| UNINITIALIZED)
 }
 
+/// The simulated host; an error if the client has not initialised the library.
 pub fn host() -> Result<&'static Host, nvmlReturn_t> {
     if CLIENTS.load(Ordering::Acquire) == 0 {
         return Err(UNINITIALIZED);
@@ -56,13 +60,15 @@ pub fn host() -> Result<&'static Host, nvmlReturn_t> {
     HOST.get().ok_or(UNINITIALIZED)
 }
 
-/// The handle of the first device. Handles are numbers that are no valid pointers in the client.
+/// The handle of the first device. Handles are chosen so that they are not valid pointers.
 const HANDLE_BASE: usize = 0x5357_5350_0000;
 
+/// The handle of the device with this index.
 pub fn handle(index: usize) -> nvmlDevice_t {
     std::ptr::without_provenance_mut(HANDLE_BASE + 16 * index)
 }
 
+/// The device that a client's handle stands for.
 pub fn gpu(device: nvmlDevice_t) -> Result<&'static SharedGpu, nvmlReturn_t> {
     let host = host()?;
     let offset = device
@@ -90,7 +96,7 @@ pub fn read_gpu<R>(
     result.map_err(|error| code_of(&error))?.ok_or(GPU_IS_LOST)
 }
 
-/// Changes a device and logs the change; only root and the owner of the simulated host may do so.
+/// Changes a device's settings and logs the change. Only root and the owner of the simulated host may do so.
 pub fn write_gpu(
     device: nvmlDevice_t,
     what: &str,
@@ -105,6 +111,7 @@ pub fn write_gpu(
     Ok(())
 }
 
+/// The return code for an error of the simulated host.
 fn code_of(_: &HostError) -> nvmlReturn_t {
     GPU_IS_LOST
 }
@@ -177,7 +184,7 @@ pub fn write_list<T: Copy>(count: *mut u32, target: *mut T, values: &[T]) -> Nvm
 /// Defines exported functions; each body returns an [`NvmlResult`].
 macro_rules! exports {
     ($(fn $name:ident($($argument:ident: $kind:ty),* $(,)?) $body:block)*) => {$(
-        #[doc = concat!("NVIDIA documents `", stringify!($name), "`.")]
+        #[doc = concat!("See `", stringify!($name), "` in NVIDIA's NVML documentation.")]
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name($($argument: $kind),*) -> nvml_wrapper_sys::bindings::nvmlReturn_t {
             $crate::support::catch_panic(|| $body)

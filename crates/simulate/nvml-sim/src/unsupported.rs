@@ -9,7 +9,7 @@ use crate::support::NOT_SUPPORTED;
 /// the caller passes and removes them.
 macro_rules! unsupported {
     ($($name:ident)*) => {$(
-        #[doc = concat!("NVIDIA documents `", stringify!($name), "`; it is not supported here.")]
+        #[doc = concat!("Not simulated; see `", stringify!($name), "` in NVIDIA's NVML documentation.")]
         #[unsafe(no_mangle)]
         pub extern "C" fn $name() -> nvmlReturn_t {
             NOT_SUPPORTED

@@ -18,13 +18,13 @@ pub enum HostError {
     Format {
         /// The path of the folder.
         path: PathBuf,
-        /// What is wrong with the folder.
+        /// What is wrong with the folder's content.
         reason: String,
     },
-    /// A profile in the folder is invalid.
+    /// A profile in the simulated host's folder is invalid.
     #[error(transparent)]
     Profile(#[from] sweetspot_sim::ProfileError),
-    /// The GPU already runs the maximum number of jobs, which is given.
+    /// The GPU already runs the maximum number of jobs, which is this number.
     #[error("this simulated GPU already runs {0} jobs, which is the maximum")]
     TooManyJobs(usize),
     /// The job of this process was removed, because the process did not access the GPU for too long.
@@ -32,7 +32,7 @@ pub enum HostError {
         "the job of process {0} on this simulated GPU has expired: the process did not access the GPU for too long"
     )]
     JobExpired(u32),
-    /// The iteration has too many phases: how many, and the maximum.
+    /// A workload iteration has too many phases: their number, and the maximum.
     #[error("an iteration has {0} phases, and at most {1} are supported")]
     TooManyPhases(usize, usize),
 }

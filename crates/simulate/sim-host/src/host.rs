@@ -18,10 +18,12 @@ use crate::store::{Store, lock};
 
 /// The environment variable with the path of the simulated host's folder.
 pub const ENVIRONMENT: &str = "SWEETSPOT_SIM";
+/// The version of the files in a host's folder.
 const VERSION: u32 = 2;
+/// The name of the file that describes the host.
 const DESCRIPTION: &str = "host.json";
 
-/// The name and the text of a profile.
+/// The name and the text of a GPU's or node's profile.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ProfileText {
     /// The name of the GPU's profile.
@@ -43,7 +45,7 @@ struct Description {
     node: Option<ProfileText>,
 }
 
-/// A simulated host.
+/// A simulated host: a folder with the profiles and the states of its GPUs.
 #[derive(Debug)]
 pub struct Host {
     folder: PathBuf,
@@ -52,7 +54,7 @@ pub struct Host {
     gpus: Vec<SharedGpu>,
 }
 
-/// One GPU of a host.
+/// A GPU of a simulated host, whose state all processes share.
 #[derive(Debug)]
 pub struct SharedGpu {
     name: String,
@@ -97,7 +99,7 @@ impl Host {
         Self::open(folder)
     }
 
-    /// Opens the host in a folder.
+    /// Opens the simulated host in a folder.
     pub fn open(folder: &Path) -> Result<Self, HostError> {
         let path = folder.join(DESCRIPTION);
         let text = std::fs::read_to_string(&path).map_err(|problem| file_error(&path, problem))?;
@@ -144,7 +146,7 @@ impl Host {
         Some(Self::open(Path::new(&folder)))
     }
 
-    /// The folder of the host.
+    /// The folder of the simulated host.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
@@ -160,12 +162,12 @@ impl Host {
         ((nanos / 1000) as i64 + self.wall_offset).max(0) as u64
     }
 
-    /// The name and the profile of the node, if it is known.
+    /// The name and the profile of the node that contains the GPUs; `None` if it is unknown.
     pub fn node(&self) -> Option<&(String, NodeProfile)> {
         self.node.as_ref()
     }
 
-    /// The GPUs of the host, in order.
+    /// The GPUs of the simulated host, in the order of their indices.
     pub fn gpus(&self) -> &[SharedGpu] {
         &self.gpus
     }
@@ -177,7 +179,7 @@ impl SharedGpu {
         &self.name
     }
 
-    /// The index of the GPU in the host.
+    /// The index of the GPU on the simulated host.
     pub fn index(&self) -> usize {
         self.index
     }
@@ -208,7 +210,7 @@ impl SharedGpu {
         result.map_err(|problem| file_error(self.store.path(), problem))
     }
 
-    /// Adds a line about a change of a device setting to the host's log, for tests and debugging.
+    /// Adds a line about a change of a device setting to the host's log file, for tests and debugging.
     pub fn log_write(&self, what: &str) {
         let line = format!("gpu{} {what}\n", self.index);
         let log = File::options()
@@ -220,8 +222,8 @@ impl SharedGpu {
         }
     }
 
-    /// Simulates a slow read: waits until no other slow read of this GPU is in progress, and keeps a CPU core busy for
-    /// the time `busy`, as the real driver does.
+    /// Simulates a slow read of the driver. It waits until no other slow read of this GPU is in progress, and
+    /// then keeps a CPU core busy for the time `busy`.
     pub fn occupy_slow_path(&self, busy: Duration) -> Result<(), HostError> {
         let path = slow_path_file(&self.folder, self.index);
         let file = File::open(&path).map_err(|problem| file_error(&path, problem))?;
@@ -234,14 +236,17 @@ impl SharedGpu {
     }
 }
 
+/// The path of the file whose lock serialises slow reads of a GPU.
 fn slow_path_file(folder: &Path, index: usize) -> PathBuf {
     folder.join(format!("gpu{index}.slow"))
 }
 
+/// The path of the file with a GPU's state.
 fn state_path(folder: &Path, index: usize) -> PathBuf {
     folder.join(format!("gpu{index}.state"))
 }
 
+/// The error that a file of the simulated host cannot be used.
 fn file_error(path: &Path, problem: std::io::Error) -> HostError {
     HostError::Files {
         path: path.to_owned(),
@@ -262,6 +267,7 @@ pub(crate) fn initial_record(profile: &GpuProfile, chip: &Chip, now: u64, seed: 
     }
 }
 
+/// The present wall-clock time, in microseconds.
 fn wall_micros() -> i64 {
     let now = clock_gettime(ClockId::Realtime);
     now.tv_sec * 1_000_000 + now.tv_nsec / 1000
@@ -273,7 +279,7 @@ fn allow_everyone(path: &Path) -> std::io::Result<()> {
     std::fs::set_permissions(path, all)
 }
 
-/// The monotonic clock, which all processes of a machine share.
+/// The present time of the monotonic clock, which all processes of a machine share, in nanoseconds.
 fn monotonic_nanos() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64

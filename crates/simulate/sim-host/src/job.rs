@@ -9,32 +9,32 @@ pub(crate) const MAX_JOBS: usize = 16;
 /// The maximum number of phases of an iteration.
 pub(crate) const MAX_PHASES: usize = 12;
 
-/// Identifies a job on a GPU.
+/// Identifies a job on a simulated GPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JobId {
     pub(crate) slot: usize,
     pub(crate) pid: u32,
 }
 
-/// The progress of a job.
+/// The progress of a job on a simulated GPU.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct JobProgress {
-    /// The number of finished iterations.
+    /// The number of workload iterations that are finished.
     pub done: u64,
-    /// The GPU's energy from the addition of the job to the end of the granted iterations, or until now.
+    /// The energy that the GPU drew from the job's start to the end of its granted iterations, or until now.
     pub energy: Joules,
     /// The monotonic time, in nanoseconds, at which all granted iterations were finished; `None` before that.
     pub finished_at: Option<u64>,
 }
 
-/// The kind of a phase that runs kernels.
+/// The stored code for a phase that runs kernels.
 const KERNELS: u64 = 0;
-/// The kind of a phase that only waits.
+/// The stored code for a phase in which the GPU only waits.
 const WAITING: u64 = 1;
-/// The kind of a phase that keeps the GPU busy for a fixed time.
+/// The stored code for a phase that keeps the GPU busy for a fixed time.
 const EXCHANGE: u64 = 2;
 
-/// A phase in the form in which it is stored.
+/// A phase of an iteration, in the form in which it is stored.
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
 pub(crate) struct PhaseRecord {
@@ -48,6 +48,7 @@ pub(crate) struct PhaseRecord {
 }
 
 impl PhaseRecord {
+    /// Converts a phase to its stored form.
     pub fn new(phase: &Phase) -> Self {
         let mut record = Self::zeroed();
         match phase.load {
@@ -84,11 +85,12 @@ impl PhaseRecord {
         record
     }
 
-    /// The length of the phase in seconds, if the phase only waits.
+    /// The length of the phase in seconds, if the GPU only waits in it; `None` for other phases.
     pub fn waiting_time(&self) -> Option<f64> {
         (self.kind == WAITING).then_some(self.host)
     }
 
+    /// The load of a phase that keeps the GPU busy.
     pub fn load(&self) -> Load {
         if self.kind == EXCHANGE {
             return Load::Exchange {
@@ -107,11 +109,11 @@ impl PhaseRecord {
     }
 }
 
-/// Room for one job, in the form in which it is stored.
+/// A job of a simulated GPU, or a free place for one, in the form in which it is stored.
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
 pub(crate) struct Slot {
-    /// The id of the job's process; 0 if the slot is free.
+    /// The id of the job's process; 0 if there is no job.
     pub pid: u64,
     pub memory: f64,
     /// The monotonic time, in nanoseconds, at which the job's process last accessed the GPU.
@@ -131,6 +133,7 @@ pub(crate) struct Slot {
 }
 
 impl Slot {
+    /// Creates a job without iterations; `energy` is what the GPU has drawn so far, in joules.
     pub fn new(pid: u32, memory: Bytes, energy: f64) -> Self {
         Self {
             pid: u64::from(pid),
@@ -142,8 +145,9 @@ impl Slot {
         }
     }
 
-    /// Marks the job as alive. A running process may be silent for 20 s, because the computer may be busy.
+    /// Marks the job as alive. Its process may then be silent for 20 s, because the computer may be busy.
     pub fn mark_seen(&mut self, now: u64) {
+        /// The time without access after which a job expires, in nanoseconds.
         const MAX_SILENCE: u64 = 20_000_000_000;
         self.seen_at = now;
         self.alive_until = now + MAX_SILENCE;
@@ -151,19 +155,22 @@ impl Slot {
 
     /// Marks the job's process as ended: the job expires soon after it was last seen.
     pub fn mark_ended(&mut self) {
+        /// The time after which the job of an ended process expires, in nanoseconds.
         const GRACE_PERIOD: u64 = 200_000_000;
         self.alive_until = self.alive_until.min(self.seen_at + GRACE_PERIOD);
     }
 
+    /// Whether the job has granted iterations that are not finished.
     pub fn has_work(&self) -> bool {
         self.pid != 0 && self.done < self.granted && self.phase_count > 0
     }
 
+    /// The phase that the job runs at present.
     pub fn current(&self) -> &PhaseRecord {
         &self.phases[(self.phase as usize).min(MAX_PHASES - 1)]
     }
 
-    /// Advances the current phase by a share of its work, and starts the next phase if the current one is finished.
+    /// Advances the current phase by a share of its work. If the phase is then finished, the next one starts.
     pub fn progress(&mut self, share: f64, now: u64, energy: f64) {
         self.left -= share;
         if self.left > 1e-12 {

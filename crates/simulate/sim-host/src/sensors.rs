@@ -9,31 +9,33 @@ use sweetspot_stats::Seed;
 #[derive(Clone, Copy, Debug, PartialEq, Pod, Zeroable)]
 #[repr(C)]
 pub struct Sample {
-    /// The monotonic time, in nanoseconds.
+    /// The monotonic time of the sample, in nanoseconds.
     pub at: u64,
-    /// The power, in watts.
+    /// The power that the sample shows, in watts.
     pub watts: f64,
 }
 
-/// The timing of a generation's power sensor.
+/// The timing of the power sensor in one generation of GPUs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PowerSensor {
-    /// The time between two values, in nanoseconds.
+    /// The time between two values of the sensor, in nanoseconds.
     pub period: u64,
-    /// The averaging time of a value, in nanoseconds.
+    /// The time over which each value is averaged, in nanoseconds.
     pub window: u64,
-    /// The delay from the end of the averaging time until the value is shown, in nanoseconds.
+    /// The delay from the end of the averaging until the value is shown, in nanoseconds.
     pub lag: u64,
     /// Whether `nvmlDeviceGetPowerUsage` returns the mean of the last second instead of this sensor's value.
     pub averaged: bool,
 }
 
+/// A millisecond, in nanoseconds.
 const MS: u64 = 1_000_000;
-/// The update period (tick) of the energy counter and of the 1 s average, in nanoseconds.
+/// The update period of the energy counter and of the 1 s average, in nanoseconds. Each update is called a
+/// tick.
 pub(crate) const TICK_PERIOD: u64 = 100 * MS;
 /// The number of samples in the driver's buffer.
 const BUFFER_SIZE: usize = 119;
-/// The number of recent ticks whose energy is stored.
+/// The number of recent ticks whose energies are stored.
 const STORED_TICKS: usize = 16;
 /// The time constant of the low-pass filter on the buffer's samples, in seconds.
 const SAMPLE_TIME_CONSTANT: f64 = 0.015;
@@ -67,22 +69,26 @@ impl PowerSensor {
     }
 }
 
+/// The sensors of a simulated GPU, in the form in which they are stored.
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
 pub(crate) struct Sensors {
-    /// The energy in joules and the busy time in seconds at the last ticks; the newest is at `ticks % STORED_TICKS`.
+    /// The energy drawn up to each recent tick, in joules; the newest is at `ticks % STORED_TICKS`.
     tick_energy: [f64; STORED_TICKS],
+    /// The time in which kernels ran up to each recent tick, in seconds, stored like `tick_energy`.
     tick_busy: [f64; STORED_TICKS],
     ticks: u64,
-    /// The energy at the start of the averaging time, in joules, and the sensor's value that is not shown yet, in
-    /// watts.
+    /// The energy at the start of the current averaging time, in joules.
     window_start_energy: f64,
+    /// The value of the instantaneous sensor that is not shown yet, in watts.
     pending: f64,
-    /// The values that the sensors show, in watts and joules.
+    /// The power that the instantaneous sensor shows, in watts.
     instant: f64,
+    /// The power that the averaging sensor shows, in watts.
     average: f64,
+    /// The energy that the counter shows, in joules.
     counter: f64,
-    /// The low-pass filtered power, in watts, from which the buffer's samples are taken.
+    /// The low-pass filtered power, in watts, from which the samples of the driver's buffer are taken.
     filtered: f64,
     samples: [Sample; BUFFER_SIZE],
     sample_count: u64,
@@ -93,6 +99,7 @@ pub(crate) struct Sensors {
 }
 
 impl Sensors {
+    /// Creates the sensors of a GPU that has drawn this power for a long time.
     pub fn new(now: u64, watts: f64, seed: Seed) -> Self {
         let mut sensors = Self {
             window_start_energy: 0.0,
@@ -124,7 +131,7 @@ impl Sensors {
         (milliseconds * MS as f64) as u64
     }
 
-    /// The next time at which a sensor updates.
+    /// The next time at which any sensor updates, in nanoseconds.
     pub fn next_event(&self, now: u64, sensor: &PowerSensor) -> u64 {
         let age = now - self.origin;
         let next = |period: u64, phase: u64| {
@@ -197,8 +204,8 @@ impl Sensors {
         }
     }
 
-    /// Updates the sensors after a long time at constant power, with the same result as if every tick had been
-    /// simulated.
+    /// Updates the sensors after a long time at constant power. The result is the same as if every tick had
+    /// been simulated.
     pub fn resume(
         &mut self,
         now: u64,
@@ -231,27 +238,29 @@ impl Sensors {
         }
     }
 
+    /// The energy that the counter shows.
     pub fn counter(&self) -> Joules {
         Joules::new(self.counter)
     }
 
+    /// The power that the instantaneous sensor shows.
     pub fn instant(&self) -> Watts {
         Watts::new(self.instant)
     }
 
-    /// The mean power of the last second.
+    /// The mean power of the last second, as the averaging sensor shows it.
     pub fn average(&self) -> Watts {
         Watts::new(self.average)
     }
 
-    /// The share of the time of the last two ticks in which kernels ran.
+    /// The share of time in which kernels ran, over the last two ticks (0.2 s).
     pub fn utilisation(&self) -> Ratio {
         let newest = self.ticks as usize % STORED_TICKS;
         let earlier = (self.ticks as usize + STORED_TICKS - 2) % STORED_TICKS;
         Ratio::new((self.tick_busy[newest] - self.tick_busy[earlier]) / 0.2)
     }
 
-    /// The samples in the buffer, oldest first.
+    /// The samples in the driver's buffer, oldest first.
     pub fn samples(&self) -> impl Iterator<Item = Sample> + '_ {
         let count = (self.sample_count as usize).min(BUFFER_SIZE);
         let first = self.sample_count as usize - count;

@@ -8,8 +8,10 @@ use std::path::{Path, PathBuf};
 use bytemuck::{Pod, Zeroable};
 use rustix::fs::{FlockOperation, flock};
 
+/// The first word of each copy, which identifies the file's format.
 const MAGIC: u64 = 0x5357_5350_4f54_0001;
 
+/// The header of each copy of the record.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct Header {
@@ -19,13 +21,14 @@ struct Header {
     checksum: u64,
 }
 
-/// A file that stores one record of a plain-old-data type.
+/// A file that stores one record of a plain-old-data type, in two copies.
 #[derive(Debug)]
 pub struct Store {
     path: PathBuf,
 }
 
 impl Store {
+    /// Creates the file with a first record.
     pub fn create<T: Pod>(path: PathBuf, record: &T) -> io::Result<Self> {
         let file = File::options()
             .read(true)
@@ -36,10 +39,12 @@ impl Store {
         Ok(Self { path })
     }
 
+    /// Uses an existing file; nothing is read yet.
     pub fn from_path(path: PathBuf) -> Self {
         Self { path }
     }
 
+    /// The path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -74,10 +79,12 @@ pub fn lock(file: &File) -> io::Result<()> {
     }
 }
 
+/// The position of a copy in the file.
 fn offset<T>(copy: u64) -> u64 {
     copy * (size_of::<Header>() + size_of::<T>()) as u64
 }
 
+/// Reads a copy: its generation and record; `None` if the copy is damaged.
 fn read<T: Pod>(file: &File, copy: u64) -> Option<(u64, T)> {
     let mut header = Header::zeroed();
     let mut record = T::zeroed();
@@ -92,6 +99,7 @@ fn read<T: Pod>(file: &File, copy: u64) -> Option<(u64, T)> {
     is_intact.then_some((header.generation, record))
 }
 
+/// Writes a copy with its generation number; the higher generation is the newer copy.
 fn write<T: Pod>(file: &File, copy: u64, generation: u64, record: &T) -> io::Result<()> {
     let header = Header {
         magic: MAGIC,

@@ -12,12 +12,12 @@ use sweetspot_sim::{CatalogueError, GpuListError, find_node, gpu_text, node_text
 
 use crate::{ENVIRONMENT, Host, HostError, ProfileText};
 
-/// A simulated host; dropping this value deletes it.
+/// A simulated host in a temporary folder; dropping this value deletes the folder.
 #[derive(Debug)]
 pub struct TemporaryHost {
     folder: PathBuf,
     library: PathBuf,
-    /// A file that stays locked while the host is in use.
+    /// The locked file that shows other processes that the host is in use.
     _owner: File,
 }
 
@@ -36,7 +36,7 @@ pub enum CreateHostError {
     /// The folder of the host cannot be created.
     #[error("cannot create a simulated host in {}: {problem}", folder.display())]
     Folder {
-        /// The folder that cannot be created.
+        /// The path of the folder.
         folder: PathBuf,
         /// The operating system's error.
         problem: String,
@@ -46,7 +46,7 @@ pub enum CreateHostError {
     Host(#[from] HostError),
 }
 
-/// The profiles of a host's GPUs, and of the node that contains them.
+/// The profiles of the GPUs of a new host, and of the node that contains them.
 #[derive(Clone, Debug)]
 pub struct HostParts {
     gpus: Vec<ProfileText>,
@@ -96,6 +96,7 @@ impl TemporaryHost {
         Ok(host)
     }
 
+    /// Writes the simulated NVML library and a stand-in for `nvidia-smi` to the host's folder.
     fn fill(&self, library: &[u8]) -> io::Result<()> {
         std::fs::create_dir(self.folder.join("lib"))?;
         std::fs::write(&self.library, library)?;
@@ -105,12 +106,12 @@ impl TemporaryHost {
         std::fs::create_dir(self.folder.join("bin"))?;
         std::fs::write(
             &stand_in,
-            "#!/bin/sh\necho 'a stand-in on a simulated host: try sweetspot devices, nvitop or gpustat'\n",
+            "#!/bin/sh\necho 'nvidia-smi does not work on a simulated host: try sweetspot devices, nvitop or gpustat'\n",
         )?;
         std::fs::set_permissions(&stand_in, std::fs::Permissions::from_mode(0o755))
     }
 
-    /// The folder of the host.
+    /// The folder of the simulated host.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
@@ -139,6 +140,7 @@ impl Drop for TemporaryHost {
     }
 }
 
+/// The error that a host's folder cannot be created.
 fn cannot_create(folder: &Path, problem: &io::Error) -> CreateHostError {
     CreateHostError::Folder {
         folder: folder.to_owned(),
@@ -146,7 +148,9 @@ fn cannot_create(folder: &Path, problem: &io::Error) -> CreateHostError {
     }
 }
 
+/// The beginning of the name of a simulated host's folder.
 const PREFIX: &str = "sweetspot-sim-";
+/// The name of the file that is locked while the host is in use.
 const OWNER: &str = "owner";
 
 /// Creates and locks the file that shows that the host is in use. The lock is taken before the file gets its name;
@@ -169,6 +173,7 @@ fn hosts_folder() -> PathBuf {
     }
 }
 
+/// Creates an empty folder with a unique name.
 fn create_folder() -> io::Result<PathBuf> {
     let mut number = 0;
     loop {

@@ -7,9 +7,12 @@ use sweetspot_stats::Seed;
 use crate::host::initial_record;
 use crate::live::{LiveGpu, Record, Throttle};
 
+/// A millisecond, in nanoseconds.
 const MS: u64 = 1_000_000;
+/// The monotonic time at which the test GPUs are created, in nanoseconds.
 const START: u64 = 5_000_000_000;
 
+/// A simulated GPU without files, whose time the test advances.
 struct TestGpu {
     profile: GpuProfile,
     chip: Chip,
@@ -17,6 +20,7 @@ struct TestGpu {
 }
 
 impl TestGpu {
+    /// Creates an idle GPU with the sensors of this generation.
     fn new(generation: Generation) -> Self {
         let (_, mut profile) = find_gpu("v100").unwrap();
         profile.sensors = generation;
@@ -29,6 +33,7 @@ impl TestGpu {
         }
     }
 
+    /// The GPU at its present time.
     fn live(&mut self) -> LiveGpu<'_> {
         LiveGpu {
             profile: &self.profile,
@@ -47,6 +52,7 @@ impl TestGpu {
     }
 }
 
+/// A phase whose kernels run for this time, with this switching power.
 fn kernels(seconds: f64, switching: f64) -> Phase {
     Phase {
         name: 0,
@@ -60,6 +66,7 @@ fn kernels(seconds: f64, switching: f64) -> Phase {
     }
 }
 
+/// A phase in which the GPU only waits.
 fn waiting(seconds: f64) -> Phase {
     Phase {
         name: 0,

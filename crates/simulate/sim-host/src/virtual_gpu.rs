@@ -16,7 +16,8 @@ pub struct VirtualGpu {
 }
 
 impl VirtualGpu {
-    /// Creates an idle, cool GPU; the seed determines the random spacing of the samples in the driver's buffer.
+    /// Creates an idle, cool GPU. The seed determines the random times between samples in the driver's
+    /// buffer.
     pub fn new(profile: GpuProfile, now: Moment, seed: Seed) -> Self {
         let chip = Chip::new(&profile);
         let record = Box::new(initial_record(&profile, &chip, now.nanos(), seed));

@@ -7,24 +7,25 @@ use crate::profile::{
     parse_node, parse_workload,
 };
 
+/// The files of the built-in GPU profiles.
 static GPUS: Dir = include_dir!("$CARGO_MANIFEST_DIR/profiles/gpus");
+/// The files of the built-in node profiles.
 static NODES: Dir = include_dir!("$CARGO_MANIFEST_DIR/profiles/nodes");
+/// The files of the built-in workload profiles.
 static WORKLOADS: Dir = include_dir!("$CARGO_MANIFEST_DIR/profiles/workloads");
 
 /// Why a profile cannot be found or used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CatalogueError {
     /// No profile has this name.
-    #[error(
-        "there is no {what} `{name}`; the nearest are {} (`sweetspot simulate --list` shows all)",
-        near.join(", ")
-    )]
+    #[error("there is no {what} `{name}`; the nearest are {}", near.join(", "))]
     Unknown {
-        /// What was looked for: `GPU profile`, `network`, `study of resnet50`.
+        /// The kind of profile that was searched for, such as `GPU profile`, `network` or `study of
+        /// resnet50`.
         what: String,
         /// The name that the user gave.
         name: String,
-        /// The most similar names.
+        /// The names of profiles that are the most similar.
         near: Vec<String>,
     },
     /// Several studies have a profile of the network, and the GPU does not determine which one is meant.
@@ -35,7 +36,7 @@ pub enum CatalogueError {
         /// The full name `NETWORK@STUDY` of each profile.
         studies: Vec<String>,
     },
-    /// The file cannot be read.
+    /// The file of the profile cannot be read.
     #[error("cannot read the profile {path}: {reason}")]
     Unreadable {
         /// The path that the user gave.
@@ -43,17 +44,18 @@ pub enum CatalogueError {
         /// Why the file cannot be read.
         reason: String,
     },
-    /// The study has the network only for training or only for inference.
+    /// The study has a profile of the network for training or for inference, but not for the requested one of
+    /// the two.
     #[error("`{workload}` has a profile for {has} only, not for {asked}")]
     Mode {
         /// The name that the user gave.
         workload: String,
-        /// What the profile is for: training or inference.
+        /// Training or inference, whichever the profile is for.
         has: Mode,
-        /// What was asked for: training or inference.
+        /// Training or inference, whichever the user asked for.
         asked: Mode,
     },
-    /// The workload has no such variant.
+    /// The workload does not have the requested variant.
     #[error("`{workload}` {problem}")]
     Variant {
         /// The name that the user gave.
@@ -66,10 +68,10 @@ pub enum CatalogueError {
     Profile(#[from] ProfileError),
 }
 
-/// A workload profile with its name.
+/// A workload: its profile and its name.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Workload {
-    /// `NETWORK@STUDY`, or the path of the user's file.
+    /// The name `NETWORK@STUDY`, or the path of the user's file.
     pub name: String,
     /// The profile of the workload.
     pub profile: WorkloadProfile,
@@ -153,6 +155,7 @@ pub fn node_text(name: &str) -> Result<(String, String), CatalogueError> {
     text_of(&NODES, found)
 }
 
+/// The name and the text of a profile that was found: from the built-in files, or from the user's file.
 fn text_of(dir: &'static Dir, found: String) -> Result<(String, String), CatalogueError> {
     if is_path(&found) {
         let text = read(&found)?;
@@ -163,8 +166,8 @@ fn text_of(dir: &'static Dir, found: String) -> Result<(String, String), Catalog
     Ok((name, text.to_owned()))
 }
 
-/// Finds a workload by `NETWORK@STUDY`, by `NETWORK` alone (preferably from the study `study`), or by the path of a
-/// TOML file, and returns its requested variant.
+/// Finds a workload and returns its requested variant. `name` is `NETWORK@STUDY`, `NETWORK` alone (preferably
+/// from the study `study`), or the path of a TOML file.
 pub fn find_workload(
     name: &str,
     study: Option<&str>,
@@ -196,7 +199,7 @@ pub fn find_workload(
     Ok(workload)
 }
 
-/// Finds a built-in workload. Returns at least one profile: for training, for inference or for both.
+/// Finds the built-in profiles of a workload: for training, for inference or both. There is at least one.
 fn find_built_in(name: &str, study: Option<&str>) -> Result<Vec<Workload>, CatalogueError> {
     let (network, asked_study) = match name.split_once('@') {
         Some((network, study)) => (network, Some(study)),
@@ -241,6 +244,7 @@ pub fn has_workloads(study: &str) -> bool {
     WORKLOADS.get_dir(study).is_some()
 }
 
+/// The names and texts of all built-in workload profiles.
 fn workload_texts() -> impl Iterator<Item = (String, &'static str)> {
     let mut studies: Vec<_> = WORKLOADS.dirs().collect();
     studies.sort_by_key(|dir| dir.path());
@@ -259,6 +263,7 @@ fn workload_texts() -> impl Iterator<Item = (String, &'static str)> {
     })
 }
 
+/// The names and texts of the built-in profiles in a folder.
 fn built_in(dir: &'static Dir<'static>) -> impl Iterator<Item = (String, &'static str)> {
     let mut files: Vec<_> = dir.files().collect();
     files.sort_by_key(|file| file.path());
@@ -268,12 +273,14 @@ fn built_in(dir: &'static Dir<'static>) -> impl Iterator<Item = (String, &'stati
     })
 }
 
+/// Whether a profile's name is the path of a file.
 fn is_path(name: &str) -> bool {
     name.ends_with(".toml") || name.contains(std::path::MAIN_SEPARATOR)
 }
 
-/// Reads a profile, which must be a regular file of at most 1 MiB; anything else is not opened.
+/// Reads a profile from a file, which must be a regular file of at most 1 MiB.
 fn read(path: &str) -> Result<String, CatalogueError> {
+    /// The maximum size of a profile, in bytes.
     const MAX_BYTES: u64 = 1 << 20;
     let unreadable = |reason: String| CatalogueError::Unreadable {
         path: path.to_owned(),
@@ -284,12 +291,12 @@ fn read(path: &str) -> Result<String, CatalogueError> {
         return Err(unreadable("it is not a file".to_owned()));
     }
     if metadata.len() > MAX_BYTES {
-        return Err(unreadable("it is too large for a profile".to_owned()));
+        return Err(unreadable("the file is too large for a profile".to_owned()));
     }
     std::fs::read_to_string(path).map_err(|error| unreadable(error.to_string()))
 }
 
-/// The three most similar names, the most similar first.
+/// The three names that are the most similar to `name`, the most similar first.
 fn nearest(name: &str, names: impl Iterator<Item = String>) -> Vec<String> {
     let mut near: Vec<_> = names
         .map(|known| (strsim::jaro_winkler(&name.to_lowercase(), &known), known))

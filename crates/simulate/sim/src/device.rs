@@ -16,8 +16,8 @@ use crate::profile::GpuProfile;
 use crate::run::{GroupOutcome, Outcome, Rank, StretchSink, run, run_together};
 use crate::sensors::COUNTER_PERIOD;
 
-/// A simulated GPU whose time comes from any [`Clock`]. Each use first advances its state to the clock's time, under
-/// the load that was set last.
+/// A simulated GPU in the time of any [`Clock`]. Each use first advances its state to the clock's present
+/// time, under the load that was set last.
 pub struct SimulatedGpu {
     descriptor: Descriptor,
     profile: GpuProfile,
@@ -32,7 +32,7 @@ pub struct SimulatedGpu {
     last_readings: Vec<Reading>,
 }
 
-/// An energy counter that shows the energy drawn up to its last update.
+/// An energy counter, which shows the energy drawn up to its last update.
 struct Counter {
     shown: Joules,
     ticks: u64,
@@ -115,6 +115,7 @@ impl SimulatedGpu {
         Ok(outcome)
     }
 
+    /// Advances the GPU's time by the length of a run; an error if the GPU is lost by then.
     fn finish_run(&mut self, time: Seconds) -> Result<(), ReadError> {
         self.updated_at = self.updated_at + time;
         self.counter.shown = self.state.energy();
@@ -125,6 +126,7 @@ impl SimulatedGpu {
         Ok(())
     }
 
+    /// The limits that the GPU's settings put on its power and clocks.
     fn limits(&self) -> Limits {
         let cap = self.settings.power_cap.unwrap_or(self.profile.cap.default);
         self.chip.limits(
@@ -134,6 +136,7 @@ impl SimulatedGpu {
         )
     }
 
+    /// Advances the GPU to the clock's present time.
     fn update(&mut self) {
         let now = self.clock.now();
         let limits = self.limits();
@@ -157,17 +160,20 @@ impl SimulatedGpu {
         }
     }
 
+    /// Whether a simulated fault has made the GPU stop responding at this moment.
     fn is_lost_at(&self, moment: Moment) -> bool {
         let age = moment - self.created_at;
         self.profile.faults.iter().any(|fault| fault.is_lost(age))
     }
 
+    /// Whether a simulated fault makes the sensor repeat its value now.
     fn is_stuck(&self, sensor: SensorKind) -> bool {
         let age = self.updated_at - self.created_at;
         let mut faults = self.profile.faults.iter();
         faults.any(|fault| fault.is_stuck(sensor, age))
     }
 
+    /// The energy that the counter shows, after simulated faults.
     fn counter_reading(&self) -> Joules {
         let faults = self.profile.faults.iter();
         let shown = faults.fold(self.counter.shown, |counted, fault| {
@@ -176,6 +182,7 @@ impl SimulatedGpu {
         Joules::new((shown.get() * 1e3).floor() / 1e3)
     }
 
+    /// The present core clock, rounded down to a supported one.
     fn core_clock(&self) -> Megahertz {
         let exact = self.profile.core.default * self.state.clock();
         let levels = self.profile.core.levels();
@@ -183,6 +190,7 @@ impl SimulatedGpu {
         below.copied().unwrap_or(self.profile.core.min)
     }
 
+    /// The present value of a sensor.
     fn amount(&self, sensor: SensorKind) -> Result<Amount, ReadError> {
         Ok(match sensor {
             SensorKind::EnergyCounter => Amount::Energy(self.counter_reading()),
@@ -197,6 +205,7 @@ impl SimulatedGpu {
         })
     }
 
+    /// Checks a requested setting; `None` if the knob is not to be set.
     fn check_knob<Q: Quantity + std::fmt::Display>(
         &self,
         knob: Knob,
@@ -312,10 +321,12 @@ impl Actuator for SimulatedGpu {
     }
 }
 
+/// The number of counter updates since the creation of the GPU, which has this age.
 fn ticks(age: Seconds) -> u64 {
     (age.get() / COUNTER_PERIOD) as u64
 }
 
+/// Describes the GPU's sensors and knobs.
 fn describe(index: u64, profile: &GpuProfile) -> Descriptor {
     let knob = |domain, default: Megahertz| KnobRange {
         domain: Domain::Levels(domain),

@@ -6,8 +6,8 @@ use sweetspot_stats::Seed;
 use crate::physics::Load;
 use crate::profile::{GpuProfile, ItemWork, WorkloadProfile};
 
-/// The batch size and the number of items that the user asks for; `None` means as in the study that the profile was
-/// fitted to.
+/// The batch size and the number of items that the user asks for; if `None`, those of the study that the
+/// profile was fitted to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct JobRequest {
     /// The number of items in a batch.
@@ -17,7 +17,7 @@ pub struct JobRequest {
 }
 
 impl JobRequest {
-    /// The part of this request for one GPU, if `gpus` GPUs share the workload.
+    /// The part of the request that each of `gpus` GPUs does.
     pub fn share(self, workload: &WorkloadProfile, gpus: usize) -> Self {
         let gpus = gpus as u64;
         let batch = self.batch.unwrap_or(workload.batch);
@@ -32,7 +32,7 @@ impl JobRequest {
     }
 }
 
-/// The random variation of one run: factors on its work and its switching power.
+/// The random differences of one run: factors on its work and its switching power.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Variation {
     work: f64,
@@ -40,14 +40,14 @@ pub struct Variation {
 }
 
 impl Variation {
-    /// A run without noise.
+    /// No random differences: both factors are 1.
     pub const NONE: Self = Self {
         work: 1.0,
         switching: 1.0,
     };
 
-    /// Draws the variation of a run: two independent factors with standard deviation `noise`, for all work and for
-    /// switching power.
+    /// Draws the random differences of a run: two independent factors around 1 with standard deviation
+    /// `noise`.
     pub fn draw(noise: Ratio, seed: Seed) -> Self {
         let factor = |label| libm::exp(noise.get() * seed.label(label).normal());
         Self {
@@ -62,11 +62,11 @@ impl Variation {
 pub struct Phase {
     /// The index of the phase's name in [`Job::phase_names`].
     pub name: usize,
-    /// What the program does to the GPU during the phase.
+    /// The load that the program puts on the GPU during the phase.
     pub load: Load,
 }
 
-/// Why a workload cannot run.
+/// Why a workload cannot run on a GPU.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum JobError {
     /// The batch does not fit into the device memory.
@@ -75,33 +75,34 @@ pub enum JobError {
         match largest { 0 => "not even one item fits".to_owned(), n => format!("the largest that fits is {n}") }
     )]
     OutOfMemory {
-        /// The GPU's name.
+        /// The product name of the GPU.
         gpu: String,
         /// The requested batch size.
         batch: u64,
         /// The memory that the batch needs.
         need: Bytes,
-        /// The memory of the GPU.
+        /// The memory that the GPU has.
         capacity: Bytes,
         /// The largest batch size that fits; 0 if none does.
         largest: u64,
     },
     /// The run would take longer than is allowed, which is about four months.
-    #[error("a run would take {:.0} hours, more than {:.0}: use fewer items", time.get() / 3600.0, limit.get() / 3600.0)]
+    #[error("a run would take {:.0} hours, more than the limit of {:.0}: use fewer items", time.get() / 3600.0, limit.get() / 3600.0)]
     TooLong {
         /// The time of the run at the default clocks.
         time: Seconds,
         /// The longest run that is allowed.
         limit: Seconds,
     },
-    /// The workload profile gives the work only for a GPU that has no profile, so it cannot be scaled to other GPUs.
+    /// The workload profile gives the work only for this GPU, which has no GPU profile. Therefore the work
+    /// cannot be scaled to other GPUs.
     #[error(
-        "the workload profile is for the GPU `{0}`, which has no GPU profile: it cannot be scaled to other GPUs"
+        "the workload profile is for the GPU `{0}`, which has no GPU profile: the work cannot be scaled to other GPUs"
     )]
     UnknownBase(String),
 }
 
-/// A workload on one GPU, ready to run.
+/// A workload on one GPU at a batch size, ready to run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Job {
     /// The number of items in a batch.
@@ -120,28 +121,29 @@ pub struct Job {
 /// The exchange of gradients between the GPUs of a job after each iteration.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct GradientExchange {
-    /// The time that the exchange takes after all GPUs have finished the iteration.
+    /// The time that the exchange takes, once all GPUs have finished the iteration.
     pub time: Seconds,
-    /// The switching and memory power of a GPU that waits for others, relative to those while it computes.
+    /// The switching and memory power of a GPU that waits for others, relative to its power while it
+    /// computes.
     pub activity: Ratio,
 }
 
-/// The work of one item on one GPU, as the profile gives it or scaled from another GPU.
+/// The work that one item causes on one GPU, as the profile gives it or scaled from another GPU.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ScaledWork {
     on: ItemWork,
-    /// The name of the GPU that the work was scaled from; `None` if the profile gives the work for this GPU.
+    /// The name of the GPU whose work was scaled; `None` if the profile gives the work for this GPU.
     pub scaled_from: Option<String>,
 }
 
 impl ScaledWork {
-    /// The number of items in a run, unless the user gives another.
+    /// The default number of items in a run.
     pub fn items(&self) -> u64 {
         self.on.items
     }
 
-    /// The work on this GPU as the profile gives it, or scaled from the first GPU that the profile lists. `find` resolves
-    /// a name or path to a GPU's own name and profile.
+    /// The work of an item on a GPU: as the profile gives it, or scaled from the first GPU that the profile
+    /// lists. `find` returns a GPU's own name and profile for a name or path.
     pub fn on(
         workload: &WorkloadProfile,
         gpu_name: &str,
@@ -213,13 +215,13 @@ impl Job {
         })
     }
 
-    /// The same job without its startup phases, for use as a later part of a longer job.
+    /// The job without its startup phases, for use as a later part of a longer job.
     pub fn without_startup(mut self) -> Self {
         self.startup = None;
         self
     }
 
-    /// The load while the GPU waits `time` for the other GPUs.
+    /// The load of a GPU that waits `time` for the other GPUs. `activity` is its power relative to computing.
     pub fn exchange(&self, time: Seconds, activity: Ratio) -> Load {
         if activity <= Ratio::ZERO {
             return Load::Waiting { host: time };
@@ -246,7 +248,7 @@ impl Job {
         (&self.iteration, self.iterations)
     }
 
-    /// The phases of the last iteration if its batch is smaller; empty otherwise.
+    /// The phases of the last iteration, if its batch is smaller than the others; empty otherwise.
     pub fn last(&self) -> &[Phase] {
         &self.last
     }
@@ -289,7 +291,7 @@ fn check_length(on: &ItemWork, batch: u64, items: u64) -> Result<(), JobError> {
     }
 }
 
-/// The phases of an iteration with this batch size.
+/// Computes the phases of a workload iteration with this batch size.
 fn phases(
     workload: &WorkloadProfile,
     on: &ItemWork,

@@ -7,7 +7,7 @@ use crate::{AllReduce, GpuProfile, JobError, NodeProfile, ScaledWork, Workload, 
 /// The maximum number of GPUs of a simulated host.
 const MAX_GPUS: u64 = 64;
 
-/// A list of simulated GPUs that cannot be read.
+/// The error when a list of simulated GPUs cannot be parsed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("simulated GPUs `{list}`: {problem}")]
 pub struct GpuListError {
@@ -46,7 +46,7 @@ pub fn parse_gpu_list(list: &str) -> Result<Vec<String>, GpuListError> {
     Ok(names)
 }
 
-/// A workload that cannot run on a GPU.
+/// The error when a workload cannot run on a GPU.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("{workload}: {problem}")]
 pub struct PlacementError {
@@ -74,8 +74,8 @@ impl Workload {
 }
 
 impl AllReduce {
-    /// How the GPUs of a node exchange gradients. Without a node, they use PCI Express 3.0, and the exchange does not
-    /// overlap with the backward pass.
+    /// The parameters with which the GPUs of a node exchange gradients. Without a node: PCI Express 3.0, and
+    /// no overlap with the backward pass.
     pub fn of_node(node: Option<&NodeProfile>) -> Self {
         match node {
             Some(node) => node.all_reduce.clone(),

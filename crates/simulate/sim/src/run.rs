@@ -5,26 +5,26 @@ use sweetspot_quantity::{Joules, Ratio, Seconds, Watts};
 use crate::job::{GradientExchange, Job};
 use crate::physics::{Chip, Cycle, Limits, Load, State};
 
-/// A stretch of time with constant power and clock.
+/// A time span of a run with constant power and clock.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Stretch {
-    /// The length of the stretch.
+    /// The length of the time span.
     pub time: Seconds,
-    /// The power during the stretch.
+    /// The power during the time span.
     pub power: Watts,
     /// The core clock, relative to the default clock.
     pub clock: Ratio,
-    /// Whether kernels ran during the stretch.
+    /// Whether kernels ran during the time span.
     pub busy: bool,
 }
 
-/// A receiver of every stretch of a run.
+/// Receives every stretch of a run as the run is simulated.
 pub trait StretchSink {
     /// Records the next stretch of one of the job's GPUs.
     fn record(&mut self, rank: usize, stretch: &Stretch);
 }
 
-/// Records nothing.
+/// Ignores all stretches of a run.
 impl StretchSink for () {
     fn record(&mut self, _: usize, _: &Stretch) {}
 }
@@ -43,24 +43,24 @@ pub struct PhaseTotal {
 /// The result of a run on one GPU.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
-    /// The time from start to end.
+    /// The time from the start of the run to its end.
     pub time: Seconds,
     /// The energy drawn by the GPU.
     pub energy: Joules,
-    /// The number of items done.
+    /// The number of items that the run processed.
     pub items: u64,
-    /// The totals of each phase; their times and energies add up to those of the run.
+    /// The totals of all phases, which add up to the time and energy of the run.
     pub phases: Vec<PhaseTotal>,
 }
 
 impl Outcome {
-    /// The energy divided by the time.
+    /// The mean power of the run: its energy divided by its time.
     pub fn average_power(&self) -> Watts {
         self.energy / self.time
     }
 }
 
-/// Runs a job on one GPU to its end.
+/// Simulates a job on one GPU to its end.
 pub fn run(
     chip: &Chip,
     state: &mut State,
@@ -82,40 +82,40 @@ pub fn run(
     outcome.ranks.swap_remove(0)
 }
 
-/// One GPU of a job.
+/// A GPU of a job, with its state, its limits and its part of the job.
 pub struct Rank<'a> {
-    /// The physics of the GPU.
+    /// The physical constants of the GPU.
     pub chip: &'a Chip,
     /// The state of the GPU, which the job advances.
     pub state: &'a mut State,
     /// The limits that the GPU's settings impose.
     pub limits: &'a Limits,
-    /// The GPU's part of the job.
+    /// The part of the job that runs on this GPU.
     pub job: &'a Job,
 }
 
-/// A span of a run in which the same iteration is repeated.
+/// A time span of a run in which the same iteration is repeated.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RunSpan {
-    /// The length of the span.
+    /// The length of the time span.
     pub time: Seconds,
-    /// The energy drawn by all GPUs of the job.
+    /// The energy that all GPUs of the job drew in the time span.
     pub energy: Joules,
 }
 
-/// The result of a run on several GPUs.
+/// The result of a job on several GPUs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GroupOutcome {
-    /// The time from start to end.
+    /// The time from the start of the job to its end.
     pub time: Seconds,
-    /// The outcome of each GPU; its phase `exchange` is the time it waits for the others.
+    /// The result of each GPU; its phase `exchange` is the time in which it waits for the others.
     pub ranks: Vec<Outcome>,
-    /// The spans of the run, in order.
+    /// The time spans of the job, in order.
     pub spans: Vec<RunSpan>,
 }
 
-/// Runs a synchronous data-parallel job on at least one GPU, one part of the job on each. An iteration begins when the
-/// slowest GPU has finished the previous one and gradients have been exchanged.
+/// Simulates a synchronous data-parallel job on at least one GPU. An iteration begins when the slowest GPU
+/// has finished the previous one and gradients have been exchanged.
 pub fn run_together(
     ranks: &mut [Rank<'_>],
     exchange: GradientExchange,
@@ -161,10 +161,12 @@ pub fn run_together(
     }
 }
 
+/// A time and an energy of zero for each phase of the job, and for the exchange.
 fn totals_of(job: &Job) -> Vec<(Seconds, Joules)> {
     vec![(Seconds::ZERO, Joules::ZERO); job.phase_names().len() + 1]
 }
 
+/// Makes the result of one GPU from the totals of its phases.
 fn outcome_of(job: &Job, totals: Vec<(Seconds, Joules)>) -> Outcome {
     let names = job.phase_names().iter().map(String::as_str);
     let phases: Vec<_> = names
@@ -188,7 +190,7 @@ fn outcome_of(job: &Job, totals: Vec<(Seconds, Joules)>) -> Outcome {
 /// The name of the phase in which GPUs wait for each other.
 const EXCHANGE: &str = "exchange";
 
-/// A part of a job that is simulated step by step.
+/// The part of a job that is simulated next.
 #[derive(Clone, Copy, PartialEq)]
 enum Part {
     Startup,
@@ -196,26 +198,27 @@ enum Part {
     Last,
 }
 
-/// A step of the physics with the index of its phase.
+/// The index of a phase, and a step of the physics in that phase.
 type TakenStep = (usize, Stretch);
 
-/// The GPUs of a running job.
+/// The GPUs of a running job, and what is recorded about them.
 struct Group<'a, 'b, S: ?Sized> {
     ranks: &'a mut [Rank<'b>],
     exchange: GradientExchange,
     totals: Vec<Vec<(Seconds, Joules)>>,
-    /// The steps of the last [`Group::run_part`], rank by rank.
+    /// The steps of each GPU in the last [`Group::run_part`].
     steps: Vec<Vec<TakenStep>>,
     spans: Vec<RunSpan>,
     sink: &'a mut S,
 }
 
 impl<S: StretchSink + ?Sized> Group<'_, '_, S> {
+    /// A copy of the present states of all GPUs.
     fn states(&self) -> Vec<State> {
         self.ranks.iter().map(|rank| *rank.state).collect()
     }
 
-    /// Runs a part of the job on every GPU, step by step, until all have finished it.
+    /// Simulates a part of the job on every GPU, until all have finished it.
     fn run_part(&mut self, part: Part) {
         for (rank, steps) in self.ranks.iter_mut().zip(&mut self.steps) {
             steps.clear();
@@ -271,7 +274,7 @@ impl<S: StretchSink + ?Sized> Group<'_, '_, S> {
         times
     }
 
-    /// Sends the last steps to the sink.
+    /// Sends the steps of the last part to the sink.
     fn record(&mut self) {
         for (rank, steps) in self.steps.iter().enumerate() {
             for (_, step) in steps {
@@ -280,7 +283,7 @@ impl<S: StretchSink + ?Sized> Group<'_, '_, S> {
         }
     }
 
-    /// Adds the last steps to the totals of their phases, `times` times.
+    /// Adds the steps of the last part to the totals of their phases, `times` times.
     fn count(&mut self, times: u64) {
         let times = times as f64;
         for (steps, totals) in self.steps.iter().zip(&mut self.totals) {
@@ -298,7 +301,7 @@ impl<S: StretchSink + ?Sized> Group<'_, '_, S> {
     }
 }
 
-/// Runs a load on a GPU to its end.
+/// Simulates a load on one GPU to its end.
 fn run_load(rank: &mut Rank<'_>, name: usize, load: &Load, steps: &mut Vec<TakenStep>) {
     let mut left = Ratio::new(1.0);
     let busy = matches!(load, Load::Kernels { .. });
@@ -318,10 +321,12 @@ fn run_load(rank: &mut Rank<'_>, name: usize, load: &Load, steps: &mut Vec<Taken
     }
 }
 
+/// The total time of the steps.
 fn length(steps: &[TakenStep]) -> Seconds {
     steps.iter().map(|(_, step)| step.time).sum()
 }
 
+/// The total energy of the steps.
 fn energy(steps: &[TakenStep]) -> Joules {
     steps.iter().map(|(_, step)| step.time * step.power).sum()
 }

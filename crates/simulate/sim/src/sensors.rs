@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use sweetspot_device::{Scope, SensorDescriptor, SensorKind};
 use sweetspot_quantity::Seconds;
 
-/// A generation of NVIDIA GPUs with the same kinds of sensors.
+/// A generation of NVIDIA GPUs, whose members have the same kinds of sensors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Generation {
@@ -12,17 +12,17 @@ pub enum Generation {
     Maxwell,
     /// P40, P100, Titan X (Pascal).
     Pascal,
-    /// V100.
+    /// The V100.
     Volta,
     /// RTX 20 series, Quadro RTX.
     Turing,
-    /// A100.
+    /// The A100, whose chip is the GA100.
     AmpereGa100,
     /// RTX 30 series, A40.
     Ampere,
     /// RTX 40 series, L40.
     Ada,
-    /// H100, H200.
+    /// H100 and H200.
     Hopper,
 }
 

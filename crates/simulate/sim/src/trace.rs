@@ -4,12 +4,12 @@ use sweetspot_quantity::Seconds;
 
 use crate::run::{Stretch, StretchSink};
 
-/// Mean values over equal intervals of time.
+/// Mean power, clock and utilisation over equal intervals of time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Trace {
     period: f64,
-    /// The samples of power in watts, of the clock relative to the default, and of the share of time in which kernels
-    /// ran.
+    /// The samples of power (in watts), of the clock (relative to the default) and of the share of time in
+    /// which kernels ran.
     means: [Vec<f32>; 3],
     filled: f64,
     sums: [f64; 3],
@@ -31,12 +31,13 @@ impl Trace {
         &self.means[0]
     }
 
-    /// The samples of power in watts, of the clock relative to the default, and of the share of time in which kernels
-    /// ran.
+    /// The samples of power (in watts), of the clock (relative to the default) and of the share of time in
+    /// which kernels ran.
     pub fn into_parts(self) -> [Vec<f32>; 3] {
         self.means
     }
 
+    /// Adds a time span of constant power and clock.
     fn add(&mut self, stretch: &Stretch) {
         let mut time = stretch.time.get();
         let busy = if stretch.busy { 1.0 } else { 0.0 };

@@ -91,7 +91,7 @@ fn invalid_values_are_reported_with_what_is_allowed() {
         (
             "step = \"7.5 MHz\"",
             "step = \"7 MHz\"",
-            "`core.step`: with 7 MHz core.max cannot be reached from core.min in whole steps",
+            "`core.step`: core.max cannot be reached from core.min in whole steps of 7 MHz",
         ),
         (
             "fitted = [\"core.voltage_knee\"",

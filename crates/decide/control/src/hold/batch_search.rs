@@ -14,7 +14,7 @@ use super::config::{HoldConfig, HoldGoal};
 use super::learning::{WindowResult, learn_from_window, predict, record_result};
 use super::window::WindowMeasurement;
 
-/// The decision of a search; `P` is the type of its positions.
+/// What a search decides to do next; `P` is the type of its positions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SearchDecision<P = usize> {
     /// Use the setting at this position next.
@@ -26,7 +26,7 @@ pub enum SearchDecision<P = usize> {
 }
 
 impl<P> SearchDecision<P> {
-    /// Converts the position in the decision.
+    /// Returns the same decision with its position converted.
     pub fn map<Q>(self, convert: impl FnOnce(P) -> Q) -> SearchDecision<Q> {
         match self {
             Self::Use(position) => SearchDecision::Use(convert(position)),
@@ -38,17 +38,17 @@ impl<P> SearchDecision<P> {
     }
 }
 
-/// A search along one axis.
+/// A search along one axis: over batch sizes, or over core clocks at one batch size.
 #[derive(Clone, Debug)]
 pub struct BatchSearch {
     /// The values on the axis in ascending order: batch sizes, or clocks in megahertz.
     values: Vec<f64>,
-    /// A function of each value in which power is about linear, for predictions.
+    /// Each value on a scale on which power is about linear, for predictions.
     linear_scale: Vec<f64>,
-    /// A function of each value in which power grows at most linearly, for predictions that must not be too low.
+    /// Each value on a scale on which power grows at most linearly, for predictions that must not be too low.
     safe_scale: Vec<f64>,
     candidates: Vec<Candidate>,
-    /// The number of candidates that fit into memory.
+    /// The number of candidates, counted from the smallest, that fit into memory.
     fitting: usize,
     /// The largest number of positions by which the next step may go up.
     stride: usize,
@@ -64,11 +64,13 @@ pub struct BatchSearch {
     paused: Option<PausedClimb>,
 }
 
-/// A pause of the climb above a candidate, because predictions exceed the limits there. It lasts a while, because
-/// predictions fluctuate.
+/// A pause during which no candidate above `top` is tried, because predictions exceed the limits there. It lasts a
+/// while, because predictions fluctuate.
 #[derive(Clone, Copy, Debug)]
 struct PausedClimb {
+    /// The index of the largest good candidate.
     top: usize,
+    /// The end of the pause, in seconds.
     until: f64,
 }
 
@@ -120,11 +122,12 @@ impl BatchSearch {
         self.fitting = self.fitting.min(index.max(1));
     }
 
+    /// Sets whether requests still wait that arrived at an earlier, slower setting.
     pub fn set_backlog(&mut self, has_backlog: bool) {
         self.has_backlog = has_backlog;
     }
 
-    /// Decides after a complete measurement window at a candidate.
+    /// Decides what to do next after a complete measurement window at a candidate.
     pub fn after_window(
         &mut self,
         index: usize,
@@ -147,7 +150,7 @@ impl BatchSearch {
         }
     }
 
-    /// Decides after the cap was exceeded before a measurement window was complete.
+    /// Decides what to do next after the cap was exceeded before a measurement window was complete.
     pub fn after_excess(
         &mut self,
         index: usize,
@@ -163,7 +166,7 @@ impl BatchSearch {
         self.step_down(index, &limits.with_power_growth(growth), now)
     }
 
-    /// Decides after a change of the limits.
+    /// Decides what to do next after the cap or the latency bound changed.
     pub fn after_limit_change(
         &mut self,
         index: usize,
@@ -177,7 +180,7 @@ impl BatchSearch {
         }
     }
 
-    /// Excludes for a while (bars) or releases all candidates after a change of the limits.
+    /// Bars (excludes for a while) the candidates that exceed changed limits, and releases those that meet them.
     pub fn apply_limits(&mut self, limits: &OperatingLimits, now: f64) {
         (self.stride, self.paused) = (1, None);
         for candidate in &mut self.candidates {
@@ -185,8 +188,8 @@ impl BatchSearch {
         }
     }
 
-    /// Replaces the latency of a window by that without a backlog: a new request would wait for at most one batch
-    /// and be served with the next.
+    /// Replaces the latency of a measurement window by an estimate without a backlog: a new request would wait for at
+    /// most one batch and be served with the next.
     pub fn without_backlog(&self, window: &WindowMeasurement) -> WindowMeasurement {
         match self.has_backlog {
             true => WindowMeasurement {
@@ -197,15 +200,17 @@ impl BatchSearch {
         }
     }
 
-    /// The candidates that are known to be good, in ascending order.
+    /// The indices of the candidates that were measured and meet the limits, in ascending order.
     pub fn good_candidates(&self, limits: OperatingLimits) -> impl Iterator<Item = usize> + '_ {
         (0..self.fitting).filter(move |index| self.candidates[*index].is_good(&limits))
     }
 
+    /// Sets whether the batches of the last measurement window were full.
     pub fn set_full_batches(&mut self, has_full_batches: bool) {
         self.has_full_batches = has_full_batches;
     }
 
+    /// All candidates, in ascending order of their values.
     pub fn candidates(&self) -> &[Candidate] {
         &self.candidates
     }
@@ -215,7 +220,8 @@ impl BatchSearch {
         self.fitting
     }
 
-    /// The largest candidate whose value is within `factor` of the given one's, or else the next larger one.
+    /// The largest candidate whose value is at most `factor` times that of the given candidate, or else the next larger
+    /// one.
     pub fn larger_candidate(&self, index: usize, factor: f64) -> Option<usize> {
         let limit = factor * self.values[index];
         let larger = (index + 1..self.fitting).take_while(|next| self.values[*next] <= limit);
@@ -224,23 +230,25 @@ impl BatchSearch {
             .or_else(|| Some(index + 1).filter(|next| *next < self.fitting))
     }
 
+    /// The measured or predicted power of a candidate in watts; `None` if too little was measured.
     pub fn predicted_power(&self, index: usize) -> Option<f64> {
         let x_of = |at: usize| self.linear_scale[at];
         predict(&self.candidates, x_of, index, Candidate::power)
     }
 
-    /// A prediction of the power that is not too low.
+    /// A prediction of a candidate's power in watts that is rather too high than too low.
     fn safe_power(&self, index: usize) -> Option<f64> {
         let x_of = |at: usize| self.safe_scale[at];
         predict(&self.candidates, x_of, index, Candidate::power)
     }
 
+    /// The measured or predicted latency of a candidate in seconds; `None` if too little was measured.
     pub fn predicted_latency(&self, index: usize) -> Option<f64> {
         let x_of = |at: usize| self.values[at];
         predict(&self.candidates, x_of, index, Candidate::p99)
     }
 
-    /// The candidate above the good ones to try next, if any.
+    /// The candidate to try next above all good candidates; `None` if no trial is worthwhile.
     pub fn next_above(
         &mut self,
         index: usize,
@@ -251,7 +259,7 @@ impl BatchSearch {
         self.step_up(top, limits, now)
     }
 
-    /// Whether the last step up to the candidate `top` gained so little that larger ones are not worth a trial.
+    /// Whether the last step up to the candidate `top` gained so little that no larger candidate is worth a trial.
     pub fn is_saturated(&self, top: usize, limits: &OperatingLimits) -> bool {
         self.gain_per_doubling(top, limits)
             .is_some_and(|gain| gain < self.saturation)

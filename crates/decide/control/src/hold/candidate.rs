@@ -4,10 +4,10 @@ use super::config::HoldGoal;
 use super::measurement::{Consistency, LoadRatio, Measurement, ratio};
 use super::window::{SLIGHT_EXCESS, WindowMeasurement};
 
-/// The wait before a retry doubles at most this many times.
+/// The maximum number of times that the wait before a retry doubles.
 const MAX_DOUBLINGS: u8 = 3;
 
-/// A setting on a search axis.
+/// A setting that a search can choose: what was measured there, and whether it may be used.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Candidate {
     state: State,
@@ -36,20 +36,20 @@ enum State {
 /// Whether a candidate that was tried may be used.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 enum Availability {
-    /// The candidate has no failures under the present load.
+    /// The candidate has not exceeded a limit under the present load.
     #[default]
     Open,
-    /// The candidate exceeded a limit and is not used before its retry time, unless there is no better one.
+    /// The candidate exceeded a limit and is not used before its retry time, unless there is no better candidate.
     Barred(FailureHistory),
     /// The candidate exceeded a limit earlier and met the limits in a retry.
     Released(FailureHistory),
 }
 
-/// The failures of a candidate under the present load.
+/// How often a candidate exceeded a limit under the present load, and when it may be tried again.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct FailureHistory {
     count: u8,
-    /// The earliest time of a retry, in seconds.
+    /// The time before which the candidate is not tried again, in seconds.
     retry_at: f64,
 }
 
@@ -63,8 +63,8 @@ pub struct OperatingLimits {
 }
 
 impl OperatingLimits {
-    /// The limits with the cap divided by `factor`, for comparison with powers that were measured before all powers
-    /// grew by this factor.
+    /// The limits with the cap divided by `factor`; used to check powers that were measured before the load grew by
+    /// this factor.
     pub fn with_power_growth(&self, factor: f64) -> Self {
         Self {
             cap: self.cap / factor,
@@ -76,22 +76,23 @@ impl OperatingLimits {
 /// The waits before a candidate that exceeded a limit is tried again, in seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RetryDelays {
-    /// The wait after the first clear failure of a candidate that was good many times.
+    /// The wait after the first clear failure of a candidate that was good many times, in seconds.
     pub probe: f64,
-    /// The wait after any other failure; doubled with each further failure.
+    /// The wait after any other failure, in seconds; doubled with each further failure.
     pub expiry: f64,
 }
 
 /// How far a candidate exceeded its limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Violation {
-    /// The power exceeded the cap only slightly, which no wrong reading explains.
+    /// The power exceeded the cap only slightly, so a wrong reading is unlikely.
     Slight,
     /// The power exceeded the cap by more, or the latency exceeded its bound.
     Clear,
 }
 
 impl Violation {
+    /// Classifies a power above the cap as a slight or a clear violation.
     pub fn of_power(power: f64, limits: &OperatingLimits) -> Self {
         match power > limits.cap && power <= limits.cap * SLIGHT_EXCESS {
             true => Self::Slight,
@@ -101,10 +102,12 @@ impl Violation {
 }
 
 impl Candidate {
+    /// Whether anything was measured at the candidate.
     pub fn is_tried(&self) -> bool {
         !matches!(self.state, State::Untried)
     }
 
+    /// The measured values; `None` without a complete measurement window.
     pub fn measurement(&self) -> Option<&Measurement> {
         match &self.state {
             State::Measured { measurement, .. } => Some(measurement),
@@ -119,6 +122,7 @@ impl Candidate {
         }
     }
 
+    /// Whether the candidate may be used; an untried candidate may.
     fn availability(&self) -> Availability {
         match self.state {
             State::Untried => Availability::Open,
@@ -138,10 +142,12 @@ impl Candidate {
         }
     }
 
+    /// Whether at least one complete measurement window is known.
     pub fn is_measured(&self) -> bool {
         self.measurement().is_some()
     }
 
+    /// Whether the candidate exceeded a limit and is excluded until its retry time.
     pub fn is_barred(&self) -> bool {
         matches!(self.availability(), Availability::Barred(_))
     }
@@ -205,7 +211,7 @@ impl Candidate {
         matches!(self.availability(), Availability::Barred(history) if now >= history.retry_at)
     }
 
-    /// Delays the retry of a barred candidate to this time at the earliest.
+    /// Delays the retry of a barred candidate until this time or later.
     pub fn postpone_retry(&mut self, until: f64) {
         if let Availability::Barred(history) = self.availability() {
             self.set_availability(Availability::Barred(FailureHistory {
@@ -215,7 +221,7 @@ impl Candidate {
         }
     }
 
-    /// Bars or releases the candidate after the limits changed.
+    /// Bars the candidate if it exceeds changed limits, and releases it if it meets them.
     pub fn apply_limits(&mut self, limits: &OperatingLimits, now: f64, expiry: f64) {
         if self.meets(limits) {
             self.set_availability(Availability::Open);
@@ -227,7 +233,8 @@ impl Candidate {
         }
     }
 
-    /// The ratios of a measurement window to the stored values, if they differ by more than the usual scatter.
+    /// The ratios of a measurement window's power and throughput to the stored values; `None` if they agree within the
+    /// usual scatter.
     pub fn deviation(&self, window: &WindowMeasurement) -> Option<LoadRatio> {
         self.measurement()?.deviation(window)
     }
@@ -293,8 +300,8 @@ impl Candidate {
         }
     }
 
-    /// Stores a power above the cap. Returns the ratio of this power to the stored one if the candidate was good
-    /// before (the load grew, or the reading is wrong), and otherwise 1.
+    /// Stores a power above the cap. Returns by which factor the power grew if the candidate was good before (the load
+    /// grew, or the reading is wrong), and otherwise 1.
     pub fn record_excess(&mut self, power: f64, limits: &OperatingLimits) -> f64 {
         let stored = power.max(limits.cap * (1.0 + 1e-9));
         let was_good = self.is_measured() && self.meets(limits);
@@ -316,7 +323,7 @@ impl Candidate {
         ratio
     }
 
-    /// Records a measurement window within the limits.
+    /// Records that a measurement window met the limits.
     pub fn record_success(&mut self, now: f64) {
         self.was_slow = false;
         if let Some(own) = self.measurement_mut() {
@@ -330,8 +337,8 @@ impl Candidate {
         }
     }
 
-    /// Bars the candidate. If it was good many times and failed clearly, it is tried again soon, since the reading
-    /// may be wrong; otherwise after a wait that doubles with each failure.
+    /// Bars the candidate after it exceeded a limit. If it was good many times and failed clearly, it is tried again
+    /// soon, since the reading may be wrong; otherwise after a wait that doubles with each failure.
     pub fn record_failure(&mut self, violation: Violation, now: f64, delays: &RetryDelays) {
         let good_windows = self.good_windows();
         let earlier_failures = match self.availability() {

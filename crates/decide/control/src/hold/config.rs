@@ -1,24 +1,26 @@
-//! The configuration of a holder.
+//! The configuration of a controller.
 
 use sweetspot_quantity::{Megahertz, Ratio, Seconds, Watts};
 
-/// The control algorithm: how the holder searches for the setting.
+/// The control algorithm that searches for the best setting below the cap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum HoldMode {
     /// Algorithm 1 of the BatchSizer paper (batch_sizer_2021), line by line as printed: it never clears its highest
     /// reading.
     Paper,
-    /// The algorithm as the text of section 4.2 of that paper describes it: it halves the distance to the smallest
-    /// or the largest size and remembers nothing.
+    /// The algorithm as the text of section 4.2 of the BatchSizer paper describes it: it halves the distance to the
+    /// smallest or the largest size and remembers nothing.
     Text,
-    /// Algorithm 1 with one decision for each measurement window, and its readings cleared after each decision.
+    /// Algorithm 1 of the BatchSizer paper, but with one decision for each measurement window; its readings are cleared
+    /// after each decision.
     Windowed,
     /// The default: a search that remembers the measurements at every batch size (or every clock at one batch size)
     /// and predicts the others from them.
     Robust,
     /// Pseudo-binary search over core clocks at one batch size, like the baseline of the BatchSizer paper.
     Dvfs,
-    /// A step-by-step climb from the lowest core clock at one batch size, like the paper's baseline PIT.
+    /// A step-by-step climb from the lowest core clock at one batch size, like the baseline PIT of the BatchSizer
+    /// paper.
     StepUp,
     /// A search over the batch size and a device knob together.
     Joint,
@@ -74,20 +76,20 @@ pub enum HoldGoal {
     EnergyPerItem,
 }
 
-/// The device knob that the holder may set, with its levels in ascending order.
+/// The device knob that the controller may set, with its levels in ascending order.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum DeviceKnob {
-    /// The holder sets only the batch size, which needs no root privilege.
+    /// The controller sets only the batch size, which needs no root privilege.
     #[default]
     None,
-    /// The holder sets the core clock.
+    /// The controller sets the core clock.
     CoreClock(Vec<Megahertz>),
-    /// The holder sets the power cap of the device.
+    /// The controller sets the power cap of the device.
     PowerCap(Vec<Watts>),
 }
 
 impl DeviceKnob {
-    /// The number of levels.
+    /// The number of levels of the device knob.
     pub fn level_count(&self) -> usize {
         match self {
             Self::None => 0,
@@ -97,7 +99,7 @@ impl DeviceKnob {
     }
 }
 
-/// The power sensor; each of its readings carries the time span that it covers.
+/// Properties of the power sensor.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PowerSensor {
     /// The time without readings after which the sensor counts as stopped.
@@ -112,22 +114,22 @@ impl Default for PowerSensor {
     }
 }
 
-/// The configuration of a holder; [`HoldConfig::robust`] and [`HoldConfig::new`] fill in the defaults.
+/// The configuration of a controller; [`HoldConfig::robust`] and [`HoldConfig::new`] fill in the defaults.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HoldConfig {
-    /// The control algorithm.
+    /// The control algorithm that searches for the best setting.
     pub mode: HoldMode,
     /// The objective among settings that meet the cap and the latency bound.
     pub goal: HoldGoal,
     /// The batch sizes to choose from, in ascending order.
     pub batches: Vec<u64>,
-    /// The batch size to use if the holder sets only the device knob.
+    /// The batch size if the controller sets only the device knob.
     pub fixed_batch: u64,
-    /// The device knob that the holder may set.
+    /// The device knob that the controller may set.
     pub knob: DeviceKnob,
-    /// The cap: the mean power over [`HoldConfig::averaging_time`] must not exceed it.
+    /// The power cap: the mean power over [`HoldConfig::averaging_time`] must not exceed it.
     pub cap: Watts,
-    /// The power of the device while the program is loaded and waits, if known.
+    /// The power of the device while the program is loaded and waits for work; absent if it is unknown.
     pub idle_power: Option<Watts>,
     /// The bound on the 99th percentile of the latency, counted from the arrival of an item; absent if there is
     /// none.
@@ -136,22 +138,23 @@ pub struct HoldConfig {
     pub alpha: Ratio,
     /// The minimum number of batches in a measurement window.
     pub window: u32,
-    /// The time after a change of the batch size whose readings are ignored.
+    /// The settling time after a change of the batch size; power readings in this time are ignored.
     pub settle: Seconds,
-    /// The time after a change of clock or cap whose readings are ignored: the device's governor follows slowly.
+    /// The settling time after a change of core clock or power cap; power readings in this time are ignored, because
+    /// the device follows slowly.
     pub settle_device: Seconds,
     /// The time span whose mean power is compared with the cap.
     pub averaging_time: Seconds,
     /// The time after which a setting that exceeded a limit is tried again; doubled with each further failure.
     pub expiry: Seconds,
-    /// The shorter time after which a setting is tried again that was good many times and exceeded the cap once: the
-    /// reading may have been wrong.
+    /// The time after which a setting is tried again if it was good many times and exceeded the cap once. It is short,
+    /// because the reading may have been wrong.
     pub probe: Seconds,
-    /// The smallest relative gain for which a larger setting is preferred.
+    /// A larger setting is preferred only if it improves the objective by at least this share.
     pub saturation: Ratio,
     /// The user is notified if the program has not asked for a batch size within this time.
     pub patience: Seconds,
-    /// The power sensor.
+    /// The power sensor of the device.
     pub sensor: PowerSensor,
 }
 
@@ -186,7 +189,7 @@ impl HoldConfig {
         }
     }
 
-    /// Whether the holder sets only the device and leaves the batch size fixed.
+    /// Whether the controller sets only the device and leaves the batch size fixed.
     pub fn sets_device_only(&self) -> bool {
         match self.mode {
             HoldMode::Dvfs | HoldMode::StepUp => true,
@@ -205,6 +208,7 @@ impl HoldConfig {
         fitting.saturating_sub(1 + steps_below)
     }
 
+    /// Checks that all values of the configuration are valid.
     pub(super) fn validate(&self) -> Result<(), HoldConfigError> {
         if self.batches.is_empty() {
             return Err(HoldConfigError::NoBatchSize);
@@ -267,7 +271,7 @@ impl HoldConfig {
     }
 }
 
-/// Why a configuration is invalid.
+/// Why the configuration of the controller is invalid.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum HoldConfigError {
     /// The list of batch sizes is empty.
@@ -279,9 +283,9 @@ pub enum HoldConfigError {
     /// The batch sizes are not in ascending order.
     #[error("batch sizes must be in ascending order, and {second} follows {first}")]
     Unsorted {
-        /// The larger size, which comes first.
+        /// The larger batch size, which is listed first.
         first: u64,
-        /// The smaller size, which follows it.
+        /// The smaller batch size, which is listed next.
         second: u64,
     },
     /// A batch size is given twice.
@@ -290,18 +294,18 @@ pub enum HoldConfigError {
     /// The cap is not a positive power.
     #[error("invalid power cap {0}: give a power above 0 W")]
     Cap(Watts),
-    /// Alpha is not a share of the cap.
+    /// Alpha is not above 0 and at most 1.
     #[error("invalid alpha {0}: give a share of the cap above 0 and at most 100 %")]
     Alpha(Ratio),
-    /// A window has no batches.
-    #[error("invalid window of 0 batches: give at least 1")]
+    /// The minimum number of batches in a measurement window is 0.
+    #[error("invalid measurement window of 0 batches: give at least 1")]
     NoWindow,
     /// A duration is negative or not finite.
     #[error("invalid {what} of {time}: give a time of 0 s or more")]
     Time {
-        /// The name of the duration.
+        /// The name of the invalid duration.
         what: &'static str,
-        /// The value as given.
+        /// The invalid duration.
         time: Seconds,
     },
     /// The latency bound is not a positive time.
@@ -310,7 +314,9 @@ pub enum HoldConfigError {
     /// The levels of the device knob are not in ascending order.
     #[error("the levels of the device knob must be in ascending order without duplicates")]
     Levels,
-    /// The control algorithm needs a device knob.
-    #[error("mode {0} sets a clock or a cap of the device: give a device knob")]
+    /// The control algorithm needs a device knob, and none is given.
+    #[error(
+        "control algorithm {0} sets the core clock or the power cap of the device: give one of these knobs"
+    )]
     NoKnob(HoldMode),
 }

@@ -1,4 +1,4 @@
-//! The events that the caller passes to a holder.
+//! The events that the caller passes to a controller.
 
 use sweetspot_device::Knob;
 use sweetspot_quantity::{Seconds, Watts};
@@ -12,30 +12,30 @@ pub enum HoldEvent {
     BatchCompleted(CompletedBatch),
     /// A power reading arrived.
     PowerRead(PowerReading),
-    /// The user changed the cap.
+    /// The user changed the power cap to this value.
     CapChanged(Watts),
     /// The device reported the power limit that it enforces by itself.
     DeviceLimit {
-        /// The power limit in force.
+        /// The power limit that the device enforces.
         enforced: Watts,
-        /// Whether the limit slows the device down now.
+        /// Whether the device currently runs slower because of the limit.
         throttled: bool,
     },
     /// The program reported how many requests wait.
     Queue {
-        /// The number of waiting items.
+        /// The number of items that wait to be processed.
         length: u64,
-        /// Items that arrive per second, if known.
+        /// The number of items that arrive per second; absent if it is unknown.
         arrivals_per_s: Option<f64>,
     },
     /// A batch did not fit into memory.
     OutOfMemory {
-        /// The size of the batch.
+        /// The size of the batch that did not fit.
         size: u64,
     },
-    /// The device rejected a setting.
+    /// The device rejected a setting of this knob.
     SettingRejected(Knob),
-    /// Time passed and nothing else happened.
+    /// Time passed without another event; the caller sends it regularly.
     Tick,
 }
 
@@ -56,10 +56,10 @@ pub struct CompletedBatch {
 /// The mean power over a time span, such as 1 s of an averaging sensor or 20 ms in a driver's sample buffer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PowerReading {
-    /// The start of the span, on the same clock as the times of the events.
+    /// The start of the time span that the reading covers, on the same clock as the times of the events.
     pub from: Seconds,
-    /// The end of the span.
+    /// The end of the time span that the reading covers.
     pub to: Seconds,
-    /// The mean power of the span.
+    /// The mean power over the time span of the reading.
     pub power: Watts,
 }

@@ -17,19 +17,20 @@ use super::window::HoldWindow;
 use notices::{ActiveNotices, MAX_PENDING_NOTICES};
 use setting_search::SettingSearch;
 
-/// Times that differ by less count as equal, in seconds.
+/// Times that differ by less than this count as equal, in seconds.
 const TIME_TOLERANCE: f64 = 1e-6;
 
-/// Keeps power below a cap with the most throughput; see the [module](super).
+/// The controller that keeps power below a cap with the most throughput; see the [module](super).
 #[derive(Clone, Debug)]
 pub struct Holder {
     config: HoldConfig,
     search: SettingSearch,
+    /// The indices of the present batch size and device level.
     position: GridPosition,
     averager: PowerAverager,
     window: HoldWindow,
     effect: SettingEffect,
-    /// The time of the last change of the setting.
+    /// The time of the last change of the setting, in seconds.
     changed_at: f64,
     started_at: Option<f64>,
     now: f64,
@@ -43,8 +44,9 @@ pub struct Holder {
     windows_at_setting: u32,
     /// Whether requests still wait that arrived at an earlier, slower setting.
     has_backlog: bool,
-    /// Items that arrive per second, if known.
+    /// The number of items that arrive per second; absent if it is unknown.
     arrivals_per_s: Option<f64>,
+    /// The time of the last power reading, in seconds.
     last_reading: Option<f64>,
     /// Whether the program has asked for its batch size or completed a batch.
     has_asked: bool,
@@ -54,12 +56,12 @@ pub struct Holder {
     device_rejected: bool,
 }
 
-/// Whether the present setting has taken effect.
+/// Whether the program and the device already use the present setting.
 #[derive(Clone, Copy, Debug)]
 enum SettingEffect {
     /// The program has not used the setting yet.
     Pending {
-        /// The time to wait after the start of the first batch, in seconds.
+        /// The settling time after the start of the first batch at this setting, in seconds.
         settle: f64,
     },
     /// The setting is in effect; batches and readings before this time are ignored.
@@ -67,7 +69,7 @@ enum SettingEffect {
 }
 
 impl Holder {
-    /// Creates a holder. [`Holder::setting`] then returns the first setting to apply.
+    /// Creates a controller. [`Holder::setting`] then returns the first setting to apply.
     pub fn new(config: HoldConfig) -> Result<Self, HoldConfigError> {
         config.validate()?;
         let mut search = SettingSearch::new(&config);
@@ -101,7 +103,7 @@ impl Holder {
         })
     }
 
-    /// The present setting.
+    /// The setting that the program and the device should use at present.
     pub fn setting(&self) -> HoldSetting {
         let batch = match self.config.sets_device_only() {
             true => self.config.fixed_batch,
@@ -123,7 +125,7 @@ impl Holder {
         }
     }
 
-    /// The configuration; its cap is the present one.
+    /// The configuration, with the cap that applies at present.
     pub fn config(&self) -> &HoldConfig {
         &self.config
     }
@@ -169,6 +171,7 @@ impl Holder {
         self.take_actions(&before)
     }
 
+    /// Returns the changes from the setting `before` to the present one, and the next notice.
     fn take_actions(&mut self, before: &HoldSetting) -> HoldActions {
         let setting = self.setting();
         let actions = HoldActions {
@@ -191,7 +194,7 @@ impl Holder {
         actions
     }
 
-    /// Begins the measurement of a new setting.
+    /// Starts to measure at a new setting.
     fn start_setting(&mut self, batch_changed: bool, device_changed: bool) {
         self.changed_at = self.now;
         self.window.start_setting();
@@ -207,11 +210,13 @@ impl Holder {
         }
     }
 
+    /// Ignores batches and power readings before this time.
     fn take_effect_at(&mut self, time: f64) {
         self.effect = SettingEffect::Since(time);
         self.averager.ignore_before(time);
     }
 
+    /// Handles a completed batch.
     fn on_batch(&mut self, batch: &CompletedBatch) {
         self.has_asked = true;
         let requested = self.setting().batch;
@@ -238,6 +243,7 @@ impl Holder {
         }
     }
 
+    /// Handles a batch whose size was not the requested one.
     fn on_mismatched_batch(&mut self, requested: u64, used: u64) {
         self.mismatched_batches = self.mismatched_batches.saturating_add(1);
         let is_long = self.now - self.changed_at >= self.config.averaging_time.get();
@@ -248,6 +254,7 @@ impl Holder {
         }
     }
 
+    /// Handles a power reading.
     fn on_power(&mut self, reading: &PowerReading) {
         self.last_reading = Some(self.now);
         if self.active_notices.sensor_stopped {
@@ -274,6 +281,7 @@ impl Holder {
         }
     }
 
+    /// The power cap and the latency bound that apply at present.
     fn limits(&self) -> OperatingLimits {
         OperatingLimits {
             cap: self.config.cap.get(),

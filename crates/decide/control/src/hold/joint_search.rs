@@ -16,7 +16,7 @@ use super::learning::{WindowResult, learn_from_window, record_result};
 use super::window::WindowMeasurement;
 use trials::TrialBudget;
 
-/// Another setting replaces the present one only if its score is better by this factor.
+/// Another setting replaces the present one only if its score is better by more than this factor.
 const MIN_IMPROVEMENT: f64 = 1.003;
 
 /// A setting of the grid: the indices of its batch size and of its device level.
@@ -35,12 +35,13 @@ pub struct JointSearch {
     goal: HoldGoal,
     idle_power: Option<f64>,
     delays: RetryDelays,
-    /// The only level that is used, once the device has rejected a change.
+    /// The only device level that may be used; present once the device has rejected a change.
     fixed_level: Option<usize>,
-    /// The highest level that may be used: a device power cap is never set above the configured cap.
+    /// The index of the highest device level that may be used: a device power cap is never set above the user's cap.
     highest_level: usize,
     trials: TrialBudget,
-    /// A formerly good setting that exceeded the cap; the next lower level of the same batch size is tried next.
+    /// A setting that was good before and now exceeded the cap; the next lower level of the same batch size is tried
+    /// next.
     lost: Option<GridPosition>,
 }
 
@@ -66,12 +67,14 @@ impl DeviceLevels {
         }
     }
 
+    /// The clocks in megahertz or the caps in watts.
     fn values(&self) -> &[f64] {
         match self {
             Self::Clocks(values) | Self::PowerCaps(values) => values,
         }
     }
 
+    /// Whether the levels are power caps rather than clocks.
     fn are_power_caps(&self) -> bool {
         matches!(self, Self::PowerCaps(_))
     }
@@ -104,6 +107,7 @@ impl JointSearch {
         self.highest_level
     }
 
+    /// Updates the highest device level that a power cap allows.
     fn update_highest_level(&mut self, cap: f64) {
         let allowed = match &self.levels {
             DeviceLevels::PowerCaps(caps) => caps.partition_point(|level| *level <= cap),
@@ -124,13 +128,14 @@ impl JointSearch {
         self.fixed_level = Some(level);
     }
 
+    /// Sets whether requests still wait that arrived at an earlier, slower setting.
     pub fn set_backlog(&mut self, has_backlog: bool) {
         for row in &mut self.rows {
             row.set_backlog(has_backlog);
         }
     }
 
-    /// Decides after a complete measurement window at a setting.
+    /// Decides what to do next after a complete measurement window at a setting.
     pub fn after_window(
         &mut self,
         at: GridPosition,
@@ -160,7 +165,7 @@ impl JointSearch {
         }
     }
 
-    /// Stores a formerly good setting that exceeded the cap.
+    /// Remembers that a good setting exceeded the cap; its next lower level is then tried next.
     fn note_loss(&mut self, at: GridPosition) {
         let candidate = self.candidate(at);
         if candidate.is_measured() && !candidate.is_barred() {
@@ -169,7 +174,7 @@ impl JointSearch {
         }
     }
 
-    /// Decides after the cap was exceeded before a measurement window was complete.
+    /// Decides what to do next after the cap was exceeded before a measurement window was complete.
     pub fn after_excess(
         &mut self,
         at: GridPosition,
@@ -186,7 +191,7 @@ impl JointSearch {
         self.choose(at, &limits.with_power_growth(growth), now)
     }
 
-    /// Decides after a change of the limits.
+    /// Decides what to do next after the cap or the latency bound changed.
     pub fn after_limit_change(
         &mut self,
         at: GridPosition,
@@ -210,14 +215,17 @@ impl JointSearch {
         self.candidate(at).power()
     }
 
+    /// What was measured at a setting.
     fn candidate(&self, at: GridPosition) -> &Candidate {
         &self.rows[at.level].candidates()[at.batch]
     }
 
+    /// The value of the objective at a setting; higher is better.
     fn score(&self, at: GridPosition) -> f64 {
         self.candidate(at).score(self.goal)
     }
 
+    /// Whether a device level may be used.
     fn is_allowed(&self, level: usize) -> bool {
         match self.fixed_level {
             Some(only) => level == only,
@@ -225,6 +233,7 @@ impl JointSearch {
         }
     }
 
+    /// The settings that were measured and meet the limits.
     fn good_positions(&self, limits: &OperatingLimits) -> impl Iterator<Item = GridPosition> + '_ {
         let limits = *limits;
         let rows = self.rows.iter().enumerate();
@@ -235,6 +244,7 @@ impl JointSearch {
         })
     }
 
+    /// Decides on the next trial, or stays at the best setting that meets the limits.
     fn choose(
         &mut self,
         at: GridPosition,
@@ -258,7 +268,8 @@ impl JointSearch {
         }
     }
 
-    /// Moves to lower levels first and then to smaller batches; used if no setting is known to meet the limits.
+    /// Decides to use a lower level, or a smaller batch if there is no lower level; called if no setting is known to
+    /// meet the limits.
     fn step_down(
         &mut self,
         at: GridPosition,

@@ -4,7 +4,7 @@ use super::candidate::{Candidate, OperatingLimits, RetryDelays, Violation};
 use super::measurement::Consistency;
 use super::window::WindowMeasurement;
 
-/// Power beyond the measured candidates is assumed to grow faster than between the last two by this factor.
+/// Beyond the measured candidates, power is assumed to grow faster than between the last two of them by this factor.
 const EXTRAPOLATION_MARGIN: f64 = 1.25;
 
 /// What a measurement window shows about its candidate.
@@ -14,8 +14,7 @@ pub enum WindowResult {
     WithinLimits,
     /// The candidate exceeds its limits.
     OverLimits,
-    /// The measurement may be chance, or does not allow conclusions about other candidates; another window is
-    /// needed.
+    /// The measurement may be chance, or says nothing about other candidates; another measurement window is needed.
     Inconclusive,
 }
 
@@ -114,7 +113,8 @@ pub fn record_result<R: AsMut<[Candidate]>>(
     rows[row].as_mut()[index].record_failure(violation, now, delays);
 }
 
-/// Predicts a candidate's value by linear interpolation or extrapolation from the candidates that were tried.
+/// Predicts a candidate's power or latency by linear interpolation or extrapolation from the candidates that were
+/// tried.
 pub fn predict(
     candidates: &[Candidate],
     x_of: impl Fn(usize) -> f64,
@@ -144,6 +144,7 @@ pub fn predict(
     }
 }
 
+/// The slope of the line through two points.
 fn slope(left: (f64, f64), right: (f64, f64)) -> f64 {
     (right.1 - left.1) / (right.0 - left.0)
 }

@@ -4,17 +4,17 @@ use super::window::WindowMeasurement;
 
 /// The smallest relative change of power or throughput that counts as a change of the load.
 const LOAD_CHANGE: f64 = 0.03;
-/// The change must also exceed this multiple of the usual scatter between measurement windows.
+/// A change of the load must also exceed this multiple of the usual scatter between measurement windows.
 const LOAD_CHANGE_SCATTERS: f64 = 4.0;
 
-/// The measured values of a candidate.
+/// The measured values of a candidate setting, averaged over its measurement windows.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Measurement {
     /// The highest mean power over the averaging time, in watts.
     pub power: f64,
     /// The mean power of the measurement windows, in watts.
     pub mean_power: f64,
-    /// Items per second of work, waiting for items excluded.
+    /// The throughput in items per second; the time spent waiting for items is excluded.
     pub rate: f64,
     /// The 99th percentile of the latency, in seconds.
     pub p99: f64,
@@ -33,9 +33,9 @@ pub struct Measurement {
 pub enum Consistency {
     /// The batches were not full; full batches have a higher throughput and draw more power.
     PartialBatches,
-    /// The last window agrees with the earlier ones.
+    /// The last measurement window agrees with the earlier ones.
     Consistent,
-    /// The last window differs much from the earlier ones, because of a change of the load or by chance.
+    /// The last measurement window differs much from the earlier ones, because the load changed or by chance.
     Deviating(LoadRatio),
 }
 
@@ -47,7 +47,7 @@ pub struct LoadRatio {
 }
 
 impl Measurement {
-    /// The values of the first complete window.
+    /// Creates the measurement from the first complete measurement window.
     pub fn first(window: &WindowMeasurement) -> Self {
         Self {
             power: window.power,
@@ -61,6 +61,7 @@ impl Measurement {
         }
     }
 
+    /// The ratios of a measurement window's power and throughput to the stored values.
     fn ratio_of(&self, window: &WindowMeasurement) -> LoadRatio {
         LoadRatio {
             power: ratio(window.mean_power, self.mean_power),
@@ -68,7 +69,8 @@ impl Measurement {
         }
     }
 
-    /// The ratios of a measurement window to the stored values, if they differ by more than the usual scatter.
+    /// The ratios of a measurement window's power and throughput to the stored values; `None` if they agree within the
+    /// usual scatter.
     pub fn deviation(&self, window: &WindowMeasurement) -> Option<LoadRatio> {
         let ratio = self.ratio_of(window);
         let threshold = LOAD_CHANGE.max(LOAD_CHANGE_SCATTERS * self.scatter);
@@ -81,7 +83,7 @@ impl Measurement {
         power > self.power * (1.0 + LOAD_CHANGE)
     }
 
-    /// Updates the running means of throughput and power with a measurement window of this weight.
+    /// Updates the running means of throughput and power with a measurement window, which gets this weight.
     pub fn blend(&mut self, window: &WindowMeasurement, weight: f64) {
         self.rate += weight * (window.rate - self.rate);
         self.mean_power += weight * (window.mean_power - self.mean_power);
@@ -89,7 +91,7 @@ impl Measurement {
         self.consistency = Consistency::Consistent;
     }
 
-    /// Updates the scatter with a window that agrees with those before.
+    /// Updates the scatter with a measurement window that agrees with the earlier ones.
     pub fn update_scatter(&mut self, window: &WindowMeasurement) {
         // If the next window does not confirm a deviation, the deviation was chance.
         let seen = match self.consistency {
@@ -100,7 +102,7 @@ impl Measurement {
         self.scatter += 0.2 * (deviation - self.scatter);
     }
 
-    /// Scales all values to a changed load.
+    /// Scales power and throughput to a changed load.
     pub fn scale(&mut self, ratio: LoadRatio) {
         self.power *= ratio.power;
         self.mean_power *= ratio.power;

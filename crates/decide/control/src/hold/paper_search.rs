@@ -7,12 +7,12 @@ use sweetspot_quantity::Watts;
 
 use super::config::HoldMode;
 
-/// The variant of the algorithm.
+/// The variant of the BatchSizer algorithm.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum PaperAlgorithm {
     /// Algorithm 1 as printed: it decides after every reading and never clears the highest power.
     AsPrinted {
-        /// The highest power of all readings, in watts.
+        /// The highest power of all readings since the start, in watts.
         highest: f64,
     },
     /// Algorithm 1 with one decision for each measurement window.
@@ -21,24 +21,27 @@ enum PaperAlgorithm {
     Prose,
     /// One step up at a time, and one step down from a setting above the cap.
     StepUp {
-        /// The lowest index that exceeded the cap, if any did.
+        /// The lowest index that exceeded the cap; absent if none did.
         ceiling: Option<usize>,
     },
 }
 
-/// A search over an ordered list of settings.
+/// A search over an ordered list of settings by an algorithm of the BatchSizer paper.
 #[derive(Clone, Debug)]
 pub struct PaperSearch {
     algorithm: PaperAlgorithm,
     alpha: f64,
+    /// The lower bound of the search, as an index from 1.
     lower: usize,
+    /// The upper bound of the search, as an index from 1.
     upper: usize,
-    /// The largest index that fits into memory.
+    /// The largest index from 1 whose batch fits into memory.
     largest: usize,
+    /// The index from 1 of the present setting.
     current: usize,
 }
 
-/// The decision after a reading or a measurement window.
+/// What the paper's algorithm decides after a power reading or a measurement window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PaperDecision {
     /// The search continues at this index, counted from 0.
@@ -68,7 +71,7 @@ impl PaperSearch {
         }
     }
 
-    /// Whether the search decides after every reading rather than after a window.
+    /// Whether the search decides after every power reading rather than after a measurement window.
     pub const fn decides_on_every_reading(&self) -> bool {
         matches!(self.algorithm, PaperAlgorithm::AsPrinted { .. })
     }
@@ -120,7 +123,7 @@ impl PaperSearch {
         }
     }
 
-    /// Lines 5 to 21 of Algorithm 1.
+    /// Runs lines 5 to 21 of Algorithm 1.
     fn run_algorithm_1(&mut self, power: f64, cap: f64) {
         if power < self.alpha * cap {
             self.lower = self.current;
@@ -137,7 +140,7 @@ impl PaperSearch {
         }
     }
 
-    /// Moves halfway to the smallest or to the largest setting.
+    /// Runs the algorithm of section 4.2: moves halfway to the smallest or to the largest setting.
     fn run_prose(&mut self, power: f64, cap: f64) {
         if power < self.alpha * cap {
             self.current = (self.current + self.largest).div_ceil(2);

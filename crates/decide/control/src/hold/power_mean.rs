@@ -5,21 +5,22 @@ use sweetspot_quantity::{Seconds, Watts};
 
 use super::event::PowerReading;
 
-/// The number of samples that are stored: 1 s of a driver's buffer, with room for uneven spacing.
+/// The number of stored samples: enough for 1 s of a driver's sample buffer with uneven spacing.
 const STORED_SAMPLES: usize = 256;
-/// A reading that covers at least this share of the averaging time is used as a mean by itself.
+/// A single power reading that covers at least this share of the averaging time is used as the mean.
 const WHOLE_READING: f64 = 0.9;
-/// Samples must cover this share of the averaging time; their spacing is uneven.
+/// A mean is computed once samples cover this share of the averaging time; less than 1, because their spacing is
+/// uneven.
 const REQUIRED_COVERAGE: f64 = 0.98;
 /// A time without samples longer than this share of the averaging time is a gap, after which the mean starts again.
 const MAX_GAP: f64 = 0.3;
-/// Times that differ by less count as equal, in seconds.
+/// Times that differ by less than this count as equal, in seconds.
 const TIME_TOLERANCE: f64 = 1e-6;
 
 /// A mean power over the averaging time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PowerMean {
-    /// The mean power, in watts.
+    /// The mean power over the averaging time, in watts.
     pub power: f64,
     /// The mean power without the highest sample, in watts; a single wrong sample does not change it.
     pub trimmed: f64,
@@ -27,22 +28,26 @@ pub struct PowerMean {
     pub to: f64,
 }
 
-/// Turns readings of any span into mean powers over the averaging time.
+/// Computes mean powers over the averaging time from power readings that cover any time spans.
 #[derive(Clone, Debug)]
 pub struct PowerAverager {
     averaging_time: f64,
     /// Readings before this time belong to an earlier setting and are ignored.
     valid_from: f64,
     samples: [Sample; STORED_SAMPLES],
+    /// The index of the oldest sample in the ring buffer `samples`.
     first: usize,
+    /// The number of samples in the ring buffer.
     count: usize,
     /// The total duration of the stored samples, in seconds.
     covered: f64,
     /// The total energy of the stored samples, in joules.
     energy: f64,
+    /// The end of the last reading, in seconds.
     last_to: f64,
 }
 
+/// A power reading: its time span in seconds and its mean power in watts.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sample {
     from: f64,
@@ -64,7 +69,7 @@ impl PowerAverager {
         }
     }
 
-    /// Ignores all time before this one.
+    /// Ignores all power readings from before this time, because they belong to an earlier setting.
     pub fn ignore_before(&mut self, time: f64) {
         self.valid_from = time;
         while self.count > 0 && self.samples[self.first].from < time - TIME_TOLERANCE {
@@ -72,7 +77,7 @@ impl PowerAverager {
         }
     }
 
-    /// The mean power of the stored samples, and the time that they cover.
+    /// The mean power of the stored samples, and the time that they cover; `None` without samples.
     pub fn partial_mean(&self) -> Option<(Watts, Seconds)> {
         (self.covered > TIME_TOLERANCE).then(|| {
             let mean = self.energy / self.covered;
@@ -127,6 +132,7 @@ impl PowerAverager {
         is_whole.then(|| self.mean(to))
     }
 
+    /// The mean power of the stored samples, which end at `to`.
     fn mean(&self, to: f64) -> PowerMean {
         let mut highest = self.samples[self.first];
         for offset in 1..self.count {
@@ -148,6 +154,7 @@ impl PowerAverager {
         }
     }
 
+    /// Removes the oldest sample.
     fn drop_first(&mut self) {
         let sample = self.samples[self.first];
         self.covered -= sample.to - sample.from;

@@ -29,6 +29,7 @@ pub struct HoldStatistics {
     now: f64,
     items: u64,
     batches: u64,
+    /// The energy that the power readings cover, in joules.
     energy: f64,
     last_reading_end: Option<f64>,
     last_mean_end: Option<f64>,
@@ -39,7 +40,8 @@ pub struct HoldStatistics {
     compared_time: f64,
     /// The part of the compared time in which the mean power was above the cap, in seconds.
     excess_time: f64,
-    /// The mean powers since the last change, which are compared with the cap once the setting has settled.
+    /// The mean powers since the last change of the setting, which are compared with the cap once the setting has
+    /// settled.
     pending: VecDeque<CountedMean>,
     highest_mean: Option<f64>,
     sample_histogram: Vec<u32>,
@@ -47,7 +49,7 @@ pub struct HoldStatistics {
     samples_over_cap: u64,
 }
 
-/// Whether the setting has settled.
+/// Whether the setting has settled, so mean powers are compared with the cap.
 #[derive(Clone, Copy, Debug)]
 enum Settling {
     /// The run has not started.
@@ -56,10 +58,11 @@ enum Settling {
     InProgress(SettlingPeriod),
     /// The setting still changes after the deadline; mean powers are compared nevertheless.
     Overdue(SettlingPeriod),
-    /// The setting has settled after this time and this many windows.
+    /// The setting has settled after this time in seconds and this many measurement windows.
     Settled { time: f64, windows: u64 },
 }
 
+/// The start of settling and the last change since: times in seconds, and numbers of measurement windows.
 #[derive(Clone, Copy, Debug)]
 struct SettlingPeriod {
     started_at: f64,
@@ -68,7 +71,7 @@ struct SettlingPeriod {
     last_change_window: u64,
 }
 
-/// A mean power and the time by which it is weighted.
+/// A mean power, and the time in seconds by which it is weighted.
 #[derive(Clone, Copy, Debug)]
 struct CountedMean {
     time: f64,
@@ -76,35 +79,36 @@ struct CountedMean {
     is_over_cap: bool,
 }
 
-/// The summary of a run.
+/// The summary of a run of `hold`.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct HoldSummary {
-    /// The time from the first event to the last.
+    /// The time from the first event of the run to the last.
     pub time: Seconds,
     /// The number of items that were processed.
     pub items: u64,
-    /// Items per second over the whole time.
+    /// The mean number of items per second over the whole run.
     pub items_per_s: f64,
-    /// The energy that the readings cover.
+    /// The energy of the device over the time that power readings cover.
     pub energy: Joules,
     /// The energy per item; absent without items.
     pub energy_per_item: Option<Joules>,
-    /// The share of the time after settling in which the mean power was above the cap.
+    /// The share of the time after settling in which the mean power was above the cap; absent if no mean power was
+    /// compared with the cap.
     pub violation_share: Option<Ratio>,
     /// The share of single power samples above the cap; absent if the sensor gives only averages.
     pub fine_share: Option<Ratio>,
     /// The 99th percentile of the single power samples; absent if the sensor gives only averages.
     pub fine_p99: Option<Watts>,
-    /// The highest mean power after settling.
+    /// The highest mean power over the averaging time after settling; absent if there was none.
     pub largest_mean: Option<Watts>,
-    /// The number of changes of the setting.
+    /// The number of times that the setting was changed.
     pub changes: u64,
     /// The time from the start, or from the last change of the cap, until the setting settled; absent if it still
     /// changed at the end.
     pub settle_time: Option<Seconds>,
-    /// The number of measurement windows until the setting settled.
+    /// The number of measurement windows until the setting settled; absent if it still changed at the end.
     pub settle_windows: Option<u64>,
-    /// The mean number of items in a batch.
+    /// The mean number of items in a batch; absent without batches.
     pub average_batch: Option<f64>,
 }
 
@@ -135,7 +139,7 @@ impl HoldStatistics {
         }
     }
 
-    /// Starts the run.
+    /// Records the start of the run.
     pub fn start(&mut self, now: Seconds) {
         self.started_at = Some(now.get());
         self.advance_to(now.get());
@@ -169,7 +173,7 @@ impl HoldStatistics {
         });
     }
 
-    /// Records a change of the setting.
+    /// Records that the setting was changed.
     pub fn record_change(&mut self, now: Seconds) {
         let now = now.get();
         self.advance_to(now);
@@ -181,7 +185,7 @@ impl HoldStatistics {
         }
     }
 
-    /// Sets the number of complete measurement windows of the holder so far.
+    /// Sets how many measurement windows the controller has completed so far.
     pub fn set_window_count(&mut self, windows: u64) {
         self.windows = windows;
         let (Settling::InProgress(period) | Settling::Overdue(period)) = self.settling else {
@@ -235,6 +239,7 @@ impl HoldStatistics {
         }
     }
 
+    /// Adds a mean power to the comparison with the cap.
     fn count(&mut self, mean: CountedMean) {
         self.compared_time += mean.time;
         if mean.is_over_cap {
@@ -244,12 +249,14 @@ impl HoldStatistics {
         self.highest_mean = Some(highest.map_or(mean.power, |highest| highest.max(mean.power)));
     }
 
+    /// Adds all pending mean powers to the comparison with the cap.
     fn count_pending(&mut self) {
         while let Some(mean) = self.pending.pop_front() {
             self.count(mean);
         }
     }
 
+    /// Updates the time of the latest event.
     fn advance_to(&mut self, now: f64) {
         self.started_at.get_or_insert(now);
         self.now = self.now.max(now);
@@ -262,6 +269,7 @@ impl HoldStatistics {
         complete.summarise()
     }
 
+    /// Computes the summary from the values recorded so far.
     fn summarise(&self) -> HoldSummary {
         let time = self.now - self.started_at.unwrap_or(self.now);
         let items = self.items as f64;
@@ -287,6 +295,7 @@ impl HoldStatistics {
         }
     }
 
+    /// The 99th percentile of the single power samples; `None` without samples.
     fn fine_p99(&self) -> Option<Watts> {
         let wanted = (self.sample_count * 99).div_ceil(100);
         let mut counted = 0;

@@ -10,34 +10,35 @@ const STORED_LATENCIES: usize = 128;
 /// Batches count as full if they contain at least this share of the items that they have room for.
 const FULL_BATCH_SHARE: f64 = 0.9;
 
-/// Mean powers up to this multiple of the cap are tolerated if they are few.
+/// A mean power above the cap by at most this factor is a slight excess, which is tolerated if it is rare.
 pub const SLIGHT_EXCESS: f64 = 1.005;
-/// The tolerated share of such mean powers at one setting.
+/// The share of the mean powers at one setting that may exceed the cap slightly.
 const SLIGHT_EXCESS_SHARE: f64 = 0.003;
 
 /// A measurement window in progress: it collects batches and mean powers.
 #[derive(Clone, Debug)]
 pub struct HoldWindow {
-    /// The number of batches of the requested size.
+    /// The number of completed batches of the requested size.
     pub batches: u32,
     items: u64,
     /// The sum of the batch sizes: the number of items that the batches have room for.
     capacity: u64,
-    /// The sum of the batch durations, in seconds.
+    /// The sum of the durations of all batches, in seconds.
     busy: f64,
+    /// The duration of the longest batch, in seconds.
     longest: f64,
     latencies: [f64; STORED_LATENCIES],
-    /// The two highest mean powers, in watts.
+    /// The two highest mean powers of the measurement window, in watts.
     highest: [f64; 2],
-    /// The number of mean powers.
+    /// The number of mean powers in the measurement window.
     means: u32,
-    /// The sum of the mean powers, in watts.
+    /// The sum of all mean powers, in watts, from which their average is computed.
     sum: f64,
-    /// The ends of the first and of the last mean power.
+    /// The end times of the first and the last mean power, in seconds; absent without mean powers.
     ends: Option<(f64, f64)>,
-    /// The number of mean powers that exceed the cap clearly even without their highest sample.
+    /// The number of mean powers that clearly exceed the cap even without their highest sample.
     excesses: u32,
-    /// The end of the first mean power that was clearly above the cap, in seconds.
+    /// The end time of the first mean power that was clearly above the cap, in seconds; absent if none was.
     first_excess: Option<f64>,
     at_setting: SettingCounts,
 }
@@ -53,25 +54,27 @@ struct SettingCounts {
 /// The result of a complete measurement window.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct WindowMeasurement {
-    /// The highest mean power over the averaging time, without one possibly wrong reading, in watts.
+    /// The highest mean power over the averaging time, in watts; a single outlier is left out.
     pub power: f64,
-    /// The mean power of the window, in watts.
+    /// The mean power over the measurement window, in watts.
     pub mean_power: f64,
-    /// Items per second of work, waiting for items excluded.
+    /// The throughput in items per second; the time spent waiting for items is excluded.
     pub rate: f64,
     /// The 99th percentile of the latency, queueing included, in seconds.
     pub p99: f64,
     /// The duration of the longest batch, in seconds.
     pub duration: f64,
-    /// The number of items divided by the sum of the batch sizes.
+    /// The share of the batches' capacity that items filled: the number of items divided by the sum of the batch sizes.
     pub fill: f64,
 }
 
 impl WindowMeasurement {
+    /// Whether the batches were full on average.
     pub fn is_full(&self) -> bool {
         self.fill >= FULL_BATCH_SHARE
     }
 
+    /// Whether power and latency meet the limits.
     pub fn meets(&self, limits: &OperatingLimits) -> bool {
         self.power <= limits.cap && self.p99 <= limits.latency
     }
@@ -96,7 +99,7 @@ impl HoldWindow {
         }
     }
 
-    /// Starts the next window at the same setting.
+    /// Starts the next measurement window at the same setting.
     pub fn restart(&mut self) {
         // The stored latencies need not be cleared: later batches overwrite them.
         let Self {
@@ -111,12 +114,13 @@ impl HoldWindow {
         };
     }
 
-    /// Starts the first window at another setting.
+    /// Starts the first measurement window at another setting.
     pub fn start_setting(&mut self) {
         self.at_setting = SettingCounts::default();
         self.restart();
     }
 
+    /// Adds a completed batch to the measurement window.
     pub fn add_batch(&mut self, batch: &CompletedBatch) {
         let duration = batch.duration.get();
         let latency = batch.latency.map_or(duration, |latency| latency.get());
@@ -175,12 +179,14 @@ impl HoldWindow {
         covered.is_some_and(|covered| self.longest < 0.05 || covered >= 2.0 * self.longest)
     }
 
+    /// Whether the measurement window contains a mean power.
     pub fn has_power(&self) -> bool {
         self.means > 0
     }
 
-    /// The result of the window. Its power is the highest mean power, or the second highest of three or more, since
-    /// one may be wrong. A tolerated slight excess is reported as power at the cap.
+    /// The result of the measurement window; `None` if it is incomplete. Its power is the highest mean power, or the
+    /// second highest of three or more, since one may be wrong. A tolerated slight excess is reported as power at the
+    /// cap.
     pub fn result(&self, cap: f64) -> Option<WindowMeasurement> {
         if self.means == 0 || self.batches == 0 {
             return None;
@@ -203,7 +209,7 @@ impl HoldWindow {
         })
     }
 
-    /// The highest mean power, which may be wrong.
+    /// The highest mean power of the measurement window in watts, even if it is an outlier; `None` if there is none.
     pub fn highest_power(&self) -> Option<f64> {
         self.has_power().then_some(self.highest[0])
     }
@@ -213,7 +219,7 @@ impl HoldWindow {
         self.longest
     }
 
-    /// The 99th percentile of the latencies, in seconds.
+    /// The 99th percentile of the stored latencies, in seconds.
     pub fn p99(&self) -> f64 {
         let count = (self.batches as usize).min(STORED_LATENCIES);
         let mut sorted = self.latencies;

@@ -3,7 +3,8 @@
 use sweetspot_decide::{Basis, Criteria, Limit, Objective, Outcome, Value};
 use sweetspot_quantity::{Joules, Seconds};
 
-/// The objective or limit that needs the job's progress, as text for a message; `None` if power alone is enough.
+/// Names the objective or limit that needs the job's progress, such as `the limit time<=+5%`; `None` if power alone is
+/// enough.
 pub fn progress_requirement(criteria: &Criteria) -> Option<String> {
     if criteria.objective != Objective::Power {
         return Some(format!("the objective {}", criteria.objective));
@@ -22,8 +23,8 @@ pub fn needs_progress(criteria: &Criteria) -> bool {
     progress_requirement(criteria).is_some()
 }
 
-/// The first `--objective` or `--limit` flag that tuning does not support, and why.
-pub fn find_unsupported_flag(criteria: &Criteria) -> Option<(String, String)> {
+/// Names the objective, or the first limit, that tuning does not support, and says why; `None` if all are supported.
+pub fn find_unsupported_criterion(criteria: &Criteria) -> Option<(String, String)> {
     let outcome = Outcome {
         items: Some(1.0),
         ..Outcome::new(Seconds::new(1.0), Joules::new(1.0))
@@ -33,8 +34,8 @@ pub fn find_unsupported_flag(criteria: &Criteria) -> Option<(String, String)> {
         tariff: &criteria.tariff,
     };
     if let Err(reason) = criteria.objective.value(&outcome, basis) {
-        let flag = format!("--objective {}", criteria.objective);
-        return Some((flag, reason.to_string()));
+        let objective = format!("the objective {}", criteria.objective);
+        return Some((objective, reason.to_string()));
     }
     criteria.limits.iter().find_map(|limit| {
         let reason = match limit.value() {
@@ -51,7 +52,7 @@ pub fn find_unsupported_flag(criteria: &Criteria) -> Option<(String, String)> {
             }
             _ => return None,
         };
-        Some((format!("--limit {limit}"), reason))
+        Some((format!("the limit {limit}"), reason))
     })
 }
 
@@ -70,10 +71,10 @@ mod tests {
     }
 
     #[test]
-    fn unsupported_flags_are_named() {
+    fn unsupported_criteria_are_named() {
         for limit in ["accuracy>=0.7", "time<=100s", "energy<=1J", "items>=5"] {
-            let (flag, _) = find_unsupported_flag(&criteria("energy", &[limit])).unwrap();
-            assert!(flag.starts_with("--limit "), "{flag}");
+            let (criterion, _) = find_unsupported_criterion(&criteria("energy", &[limit])).unwrap();
+            assert!(criterion.starts_with("the limit "), "{criterion}");
         }
         for limit in [
             "time<=+5%",
@@ -81,10 +82,13 @@ mod tests {
             "average_power<=200W",
             "items_per_s>=300",
         ] {
-            assert_eq!(find_unsupported_flag(&criteria("energy", &[limit])), None);
+            assert_eq!(
+                find_unsupported_criterion(&criteria("energy", &[limit])),
+                None
+            );
         }
-        let (flag, why) = find_unsupported_flag(&criteria("cost", &[])).unwrap();
-        assert_eq!(flag, "--objective cost");
+        let (criterion, why) = find_unsupported_criterion(&criteria("cost", &[])).unwrap();
+        assert_eq!(criterion, "the objective cost");
         assert!(!why.is_empty());
         let priced = Criteria {
             tariff: Tariff {
@@ -93,7 +97,7 @@ mod tests {
             },
             ..criteria("cost", &[])
         };
-        assert_eq!(find_unsupported_flag(&priced), None);
+        assert_eq!(find_unsupported_criterion(&priced), None);
     }
 
     #[test]

@@ -3,25 +3,27 @@
 
 use super::window::TuneWindow;
 
-/// By how much less time or energy an item takes on a cold chip than on a warm one, as a natural logarithm, and its
-/// standard deviation.
+/// An estimate and its standard deviation: by how much less time or energy an item takes on a cold chip than on a warm
+/// one, as a natural logarithm.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct DriftEstimate {
     pub(super) value: f64,
     pub(super) sigma: f64,
 }
 
-/// The drift of the time and of the energy of an item, and the time at which warming began.
+/// How the time and the energy of an item drift while the chip warms up.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Drift {
+    /// The time at which warming began, in seconds since the start of the job.
     since: f64,
     pub(super) time: DriftEstimate,
     pub(super) energy: DriftEstimate,
 }
 
-/// The time constant of warming, in seconds: a chip and its cooler follow a change of power in 15 to 60 s.
+/// The time constant with which a chip warms up, in seconds: a chip and its cooler follow a change of power in 15 to 60
+/// s.
 const WARMING_TIME: f64 = 40.0;
-/// The prior drift of time and of energy on a chip that starts cold.
+/// The assumed drift of time and of energy, before any measurement, of a chip that starts cold.
 const COLD_START: (DriftEstimate, DriftEstimate) = (
     DriftEstimate {
         value: 0.002,
@@ -32,7 +34,7 @@ const COLD_START: (DriftEstimate, DriftEstimate) = (
         sigma: 0.01,
     },
 );
-/// The prior drift of time and of energy on a chip that was busy before.
+/// The assumed drift of time and of energy, before any measurement, of a chip that was busy before.
 const WARM_START: (DriftEstimate, DriftEstimate) = (
     DriftEstimate {
         value: 0.0,
@@ -60,19 +62,20 @@ impl Drift {
         }
     }
 
-    /// The share of the warming that is still to come at the time of a measurement window.
+    /// How cold the chip was in the middle of a measurement window: 1 when warming began, falling to 0 on a warm chip.
     pub(super) fn coldness(&self, window: &TuneWindow) -> f64 {
         coldness(window, self.since)
     }
 }
 
+/// How cold the chip was in the middle of a measurement window, if warming began at `since`.
 fn coldness(window: &TuneWindow, since: f64) -> f64 {
     let middle = f64::midpoint(window.begin.get(), window.end.get());
     (-(middle - since).max(0.0) / WARMING_TIME).exp()
 }
 
-/// Fits the drift by least squares among the measurement windows of each point, which differ only by drift and
-/// noise.
+/// Fits the drift by least squares to windows of the same point, which differ only by drift and noise. `usual` is the
+/// assumed drift without measurements.
 fn fit(
     usual: DriftEstimate,
     windows: &[&TuneWindow],
@@ -97,8 +100,12 @@ fn fit(
         if points.len() < 2 {
             continue;
         }
-        let mean = |of: fn(&(f64, f64, f64)) -> f64| {
-            points.iter().map(|point| of(point) * point.2).sum::<f64>() / all
+        let mean = |value: fn(&(f64, f64, f64)) -> f64| {
+            points
+                .iter()
+                .map(|point| value(point) * point.2)
+                .sum::<f64>()
+                / all
         };
         let (cold, level) = (mean(|point| point.0), mean(|point| point.1));
         for (x, y, weight) in &points {

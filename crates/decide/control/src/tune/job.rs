@@ -7,12 +7,12 @@ use sweetspot_quantity::{Joules, Seconds, Watts};
 
 use super::{TuneKnob, TuneOutcome};
 
-/// The result of tuning a job.
+/// The result of tuning a job, with the settings and devices that were used.
 #[derive(Clone, Debug)]
 pub struct TunedJob {
-    /// The command, or the simulated workload.
+    /// The command of the job, or the name of the simulated workload.
     pub workload: String,
-    /// The GPUs of the job.
+    /// The GPUs on which the job ran.
     pub devices: Vec<Descriptor>,
     /// The knob that was tuned.
     pub knob: TuneKnob,
@@ -22,28 +22,28 @@ pub struct TunedJob {
     pub strategy: StrategyName,
     /// The settings of each point of the search space.
     pub settings: Vec<Settings>,
-    /// The label of each point, such as `180 W`.
+    /// The name of each point of the search space for display, such as `180 W`.
     pub labels: Vec<String>,
     /// The index of the point that all others were compared with.
     pub reference: usize,
     /// The choices, measurements and notices of the tuner.
     pub tuned: TuneOutcome,
-    /// The duration of the job.
+    /// The time from the start to the end of the job.
     pub time: Seconds,
     /// The energy of all GPUs over the job, if it is known.
     pub energy: Option<Joules>,
     /// The number of items that the job processed, if it is known.
     pub items: Option<f64>,
-    /// The time at which each workload of a simulated job began.
+    /// The time at which each workload of a simulated job began, from the start of the job.
     pub begins: Vec<Seconds>,
-    /// The power of all GPUs together over time.
+    /// The total power of all GPUs over time, as pairs of time since the start of the job and power.
     pub power: Vec<(Seconds, Watts)>,
     /// Whether the settings that every device had before the job were restored.
     pub restored: bool,
 }
 
 impl TunedJob {
-    /// The index of the point that was set at the end, if one was chosen.
+    /// The index of the point that was chosen and set at the end of the job; `None` if no choice was made.
     pub fn choice(&self) -> Option<usize> {
         let last = self.tuned.last_choice().or(self.tuned.loads.last());
         last?.choice
@@ -54,7 +54,7 @@ impl TunedJob {
         self.tuned.loads.iter().any(|load| load.outside_limits)
     }
 
-    /// Whether a setting (or the reference, if nothing is better) was chosen and stayed set to the end of the job.
+    /// Whether the tuner made a choice (possibly the reference) that stayed set until the end of the job.
     pub fn is_settled(&self) -> bool {
         self.tuned.gave_up.is_none() && !self.tuned.ended_early && !self.is_outside_limits()
     }

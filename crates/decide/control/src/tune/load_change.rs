@@ -10,6 +10,7 @@ pub(super) struct LoadLevel {
 }
 
 impl LoadLevel {
+    /// The mean power and rate of items in a measurement window.
     pub(super) fn from_window(window: &TuneWindow) -> Self {
         Self {
             power: window.power.get(),
@@ -33,7 +34,8 @@ pub(super) fn change_time(usual: LoadLevel, mixed: &TuneWindow, after: &TuneWind
     mixed.end.get() - share * mixed.time().get()
 }
 
-/// The share of the window `mixed` at the new level, and the distance of the two levels in logarithms.
+/// The share of the window `mixed` that was spent at the new level, and the distance between the usual and the new
+/// level as a logarithm.
 fn new_share(usual: f64, mixed: f64, new: f64) -> Option<(f64, f64)> {
     let share = (mixed - usual) / (new - usual);
     let distance = (new / usual).ln().abs();

@@ -23,7 +23,7 @@ mod space;
 mod tuner;
 mod window;
 
-pub use criteria::{find_unsupported_flag, needs_progress, progress_requirement};
+pub use criteria::{find_unsupported_criterion, needs_progress, progress_requirement};
 pub use job::TunedJob;
 pub use notice::{EarlyStop, GiveUpReason, PROGRESS_HELP, TuneNotice};
 pub use outcome::{ExploringCost, LoadOutcome, RatioInterval, Savings, TuneOutcome};
@@ -36,12 +36,12 @@ use sweetspot_decide::Criteria;
 use sweetspot_decide::search::{SearchSpace, StrategyName};
 use sweetspot_quantity::{Joules, Ratio, Seconds, Watts};
 
-/// The configuration of a tuner.
+/// The configuration of a [`Tuner`].
 #[derive(Clone, Debug)]
 pub struct TuneConfig {
     /// The settings to choose from.
     pub space: SearchSpace,
-    /// The name of each point of the space, such as `180 W`.
+    /// The name of each point of the search space for display, such as `180 W`.
     pub labels: Vec<String>,
     /// The objective and the limits of the choice.
     pub criteria: Criteria,
@@ -49,26 +49,26 @@ pub struct TuneConfig {
     pub strategy: StrategyName,
     /// The number of GPUs of the job.
     pub gpus: u64,
-    /// The time from a change of the setting to the first reading that is affected by the new setting alone.
+    /// The time from a change of the setting until readings are affected by the new setting alone.
     pub settle: Seconds,
     /// The maximum cost of exploring, as a share of the job's time or energy.
     pub budget: Ratio,
-    /// The length of the job.
+    /// The length of the job, as far as it is known.
     pub job: JobLength,
     /// The time after which the search is repeated; absent if it is repeated only when the load changes.
     pub retune_every: Option<Seconds>,
-    /// The choice of an earlier run of the same job.
+    /// The choice of an earlier run of the same job, which is tried first; absent if there is none.
     pub remembered: Option<RememberedChoice>,
-    /// The sum of the lowest caps of all devices; absent if the cap is not the only knob.
+    /// The sum of the lowest power caps of all GPUs; absent if the power cap is not the only knob.
     pub lowest_cap: Option<Watts>,
-    /// The seed of random draws.
+    /// The seed of the strategy's random numbers.
     pub seed: u64,
 }
 
 /// The length of a job, as far as it is known in advance.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum JobLength {
-    /// The length is unknown.
+    /// The length of the job is unknown.
     #[default]
     Unknown,
     /// The job processes this many items.
@@ -80,11 +80,12 @@ pub enum JobLength {
 /// The choice of an earlier run of the same job.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RememberedChoice {
-    /// The chosen point of the space.
+    /// The index of the chosen point in the search space.
     pub point: usize,
-    /// The relative improvement of the objective over the reference.
+    /// By how much the objective was better than at the reference, as a share.
     pub gain: Ratio,
-    /// By how much the chosen setting was expected to be worse than the true best one, as a fraction.
+    /// By how much the chosen setting was expected to be worse than the true best one, as a share; absent if the
+    /// strategy has no model.
     pub expected_regret: Option<Ratio>,
 }
 
@@ -94,41 +95,43 @@ pub struct RememberedChoice {
 pub enum TuneEvent {
     /// The energy counters of all devices were read.
     Energy {
-        /// The time of the reading.
+        /// The time at which the counters were read, since the start of the job.
         at: Seconds,
-        /// The energy of all devices since an arbitrary time.
+        /// The sum of the energy counters of all devices; only differences between two readings matter.
         total: Joules,
     },
     /// The job reported its progress.
     Progress {
-        /// The time of the report.
+        /// The time at which the job reported, since the start of the job.
         at: Seconds,
-        /// The number of items since the start of the job, which never falls.
+        /// The number of items that the job has processed since its start.
         total: f64,
     },
-    /// The job entered or left a phase: the outermost phase that it is in now, if any.
+    /// The job entered or left a phase. The value is the outermost phase that the job is in now; `None` outside all
+    /// phases.
     Phase(Option<String>),
-    /// A point that the tuner asked for is set.
+    /// The point with this index, which the tuner asked for, is now set on the devices.
     Applied(usize),
     /// A point that the tuner asked for cannot be set.
     Rejected {
-        /// The index of the point.
+        /// The index of the rejected point in the search space.
         point: usize,
-        /// The message of the device.
+        /// The error message of the device.
         reason: String,
     },
-    /// Somebody else changed a setting.
+    /// Another program changed a setting of a device; the text says which one.
     ChangedExternally(String),
     /// The job ended.
     Ended,
-    /// Time passed and nothing else happened.
+    /// Time passed without another event; the caller sends it regularly.
     Tick,
 }
 
 /// An action that a tuner asks for.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TuneAction {
-    /// Set this point and report the result as an event.
+    /// Set the point with this index on the devices, and report the result as [`TuneEvent::Applied`] or
+    /// [`TuneEvent::Rejected`].
     Set(usize),
     /// Show this notice to the user.
     Notify(TuneNotice),
@@ -136,10 +139,10 @@ pub enum TuneAction {
     ReportState(TuningState),
 }
 
-/// The state of tuning that a workload can see.
+/// The state of tuning that is reported to the workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TuningState {
-    /// The tuner sets nothing.
+    /// The tuner has stopped, or has not started, changing settings.
     Off,
     /// The tuner tries settings.
     Exploring,

@@ -11,7 +11,9 @@ use super::window::{TuneWindow, WindowPurpose};
 /// Collects readings of energy and reports of progress, and computes measurement windows from them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct LoadMonitor {
+    /// The total energy of all devices over time, in joules.
     energy: CumulativeSeries,
+    /// The total number of items over time.
     items: CumulativeSeries,
     power_noise: NoiseEstimate,
     rate_noise: NoiseEstimate,
@@ -21,10 +23,11 @@ pub(super) struct LoadMonitor {
 const STEADY_TOLERANCE: f64 = 0.02;
 /// The shortest time span that can count as steady, in seconds.
 const STEADY_TIME: f64 = 4.0;
-/// The same minimum, in reports of progress.
+/// The shortest time span that can count as steady, in mean times between progress reports.
 const STEADY_REPORTS: f64 = 6.0;
 
 impl LoadMonitor {
+    /// Records the total energy of all devices at a time.
     pub(super) fn record_energy(&mut self, at: f64, total: f64) {
         self.energy.push(at, total);
     }
@@ -36,6 +39,7 @@ impl LoadMonitor {
         }
     }
 
+    /// The time of the latest progress report, in seconds since the start of the job.
     pub(super) fn last_report(&self) -> Option<f64> {
         self.items.last().map(|(at, _)| at)
     }
@@ -46,12 +50,13 @@ impl LoadMonitor {
         self.items.spacing(last - 30.0).unwrap_or_default()
     }
 
+    /// Drops readings and reports from before this time.
     pub(super) fn forget_before(&mut self, at: f64) {
         self.energy.forget_before(at);
         self.items.forget_before(at);
     }
 
-    /// The consumption from an arbitrary origin up to this time.
+    /// The time, energy and items up to this time; only differences between two times matter.
     pub(super) fn consumption_at(&self, time: f64) -> Option<Consumption> {
         Some(Consumption {
             time,
@@ -60,7 +65,7 @@ impl LoadMonitor {
         })
     }
 
-    /// The time up to which energy, and progress if needed, are known.
+    /// The time up to which the energy is known, and also the progress if `with_progress`.
     fn known_until(&self, with_progress: bool) -> Option<f64> {
         let energy = self.energy.last()?.0;
         match with_progress {
@@ -147,6 +152,7 @@ impl LoadMonitor {
         })
     }
 
+    /// The relative noise of a measurement window with this power and rate of items.
     fn noise(&self, power: &Growth, rate: Option<&Growth>) -> Noise {
         let (mut power_noise, mut rate_noise) = (self.power_noise.clone(), self.rate_noise.clone());
         power_noise.add(power);

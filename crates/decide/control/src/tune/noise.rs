@@ -2,27 +2,27 @@
 
 use super::series::Growth;
 
-/// An estimate of the relative variance of a 1 s mean, pooled over all measurement windows. A single short window is
-/// too uncertain, and in one at whose start the setting was still changing the variance is too high.
+/// Estimates the noise of the load: the relative variance of a 1 s mean, pooled over all measurement windows. A single
+/// short window is too uncertain, and its variance is too high if the setting was still changing.
 #[derive(Clone, Debug, Default)]
 pub(super) struct NoiseEstimate {
     /// The sum of squares and the degrees of freedom of each measurement window.
     windows: Vec<(f64, f64)>,
 }
 
-/// The relative standard deviation that is assumed at first.
+/// The relative standard deviation that is assumed before the first measurement window.
 const PRIOR_DEVIATION: f64 = 0.01;
 /// The weight of [`PRIOR_DEVIATION`], in degrees of freedom.
 const PRIOR_FREEDOM: f64 = 2.0;
-/// The smallest standard deviation, because no sensor is better.
+/// The smallest relative standard deviation of the estimate, because no sensor is more accurate.
 const MIN_DEVIATION: f64 = 0.001;
 /// The variance of a measurement window is clipped to this multiple of the median variance.
 const OUTLIER_FACTOR: f64 = 4.0;
-/// The maximum number of windows in the estimate; older ones are dropped.
+/// The maximum number of measurement windows in the noise estimate; older ones are dropped.
 const MAX_WINDOWS: usize = 50;
 
 impl NoiseEstimate {
-    /// Adds a window.
+    /// Adds the variance within a measurement window to the estimate.
     pub(super) fn add(&mut self, growth: &Growth) {
         let count = growth.parts.len();
         // If a total grows in whole steps, its parts vary because of the steps and not because of the load.
@@ -39,7 +39,7 @@ impl NoiseEstimate {
             .push((squares / mean.powi(2) * growth.part_length, freedom));
     }
 
-    /// The maximum variance that a measurement window may contribute.
+    /// The variance at which an outlying measurement window is clipped.
     fn variance_limit(&self) -> f64 {
         let mut each: Vec<f64> = self
             .windows

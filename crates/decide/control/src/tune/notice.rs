@@ -9,7 +9,7 @@ use sweetspot_quantity::{Ratio, Seconds, Watts};
 pub enum TuneNotice {
     /// The job has not reported any progress.
     NoProgress {
-        /// The time since the start.
+        /// The time since the start of the job.
         waited: Seconds,
         /// The objective or limit that needs progress.
         needed_for: String,
@@ -22,72 +22,72 @@ pub enum TuneNotice {
     Unsteady(Seconds),
     /// The device rejected a setting.
     SettingRejected {
-        /// The name of the setting.
+        /// The name of the rejected setting, such as `180 W`.
         label: String,
-        /// The message of the device.
+        /// The error message of the device.
         reason: String,
     },
     /// The load changed after a setting had been chosen.
     LoadChanged {
         /// The relative change of items per second, if known.
         rate: Option<Ratio>,
-        /// The relative change of power.
+        /// The relative change of the job's power.
         power: Ratio,
     },
     /// The job entered this phase, or left all phases, and is tuned as another load.
     PhaseChanged(Option<String>),
-    /// The chosen setting was set for [`super::TuneConfig::retune_every`], so the search is repeated.
+    /// The time [`super::TuneConfig::retune_every`] has passed since the choice, so the search is repeated.
     RetuneDue,
     /// Exploring ended before the strategy had converged.
     StoppedEarly(EarlyStop),
-    /// The choice of an earlier run is as good as it was.
+    /// The setting of this name, chosen in an earlier run, is as good as it was then.
     RememberedConfirmed(String),
-    /// The choice of an earlier run is not as good as it was.
+    /// The setting of this name, chosen in an earlier run, is not as good as it was then.
     RememberedNotConfirmed(String),
     /// The tuner chose a setting and applied it.
     Holding {
-        /// The name of the setting.
+        /// The name of the chosen setting, such as `180 W`.
         label: String,
         /// Whether the setting is the reference, because no other one is better.
         nothing_better: bool,
     },
-    /// No setting meets the limits.
+    /// No tried setting meets the limits, so the reference stays set.
     OutsideLimits,
-    /// The tuner gave up.
+    /// The tuner stopped tuning for this reason.
     GaveUp(GiveUpReason),
 }
 
 /// The reason why exploring ended before the strategy had converged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EarlyStop {
-    /// The time for exploring is over.
+    /// The maximum time for exploring is over.
     Time,
-    /// The budget is spent.
+    /// Exploring has cost as much time or energy as [`super::TuneConfig::budget`] allows.
     Budget,
     /// Exploring used too much energy beyond what the best setting needs.
     Energy,
 }
 
-/// The reason why a tuner gave up.
+/// The reason why a tuner stopped tuning.
 #[derive(Clone, Debug, PartialEq)]
 pub enum GiveUpReason {
-    /// The devices draw less than the lowest cap, so a cap changes nothing.
+    /// The devices draw less than the lowest power cap, so a cap has no effect.
     CapDoesNotBind {
-        /// The power of all devices.
+        /// The mean power of all devices together.
         power: Watts,
-        /// The sum of their lowest caps.
+        /// The sum of the lowest power caps of all devices.
         lowest: Watts,
     },
-    /// The job is too short to pay for exploring.
+    /// The job is so short that exploring would cost more than it saves.
     TooShort {
-        /// The expected time of the whole job.
+        /// The expected duration of the whole job.
         time: Seconds,
     },
     /// Measurement windows at the same setting differ too much, by this share.
     TooNoisy(Ratio),
-    /// The device rejected several settings.
+    /// The device rejected several settings, the last one with this error message.
     SettingsRejected(String),
-    /// Somebody else changed a setting.
+    /// Another program changed a setting of a device; the text says which one.
     ChangedExternally(String),
 }
 
@@ -96,11 +96,11 @@ impl Display for GiveUpReason {
         match self {
             Self::CapDoesNotBind { power, lowest } => write!(
                 f,
-                "the cap does not bind: the job draws {power:.0}, and the lowest cap of {lowest:.0} changes nothing; --knob core-clock can save here"
+                "the cap does not bind: the job draws {power:.0}, and the lowest cap of {lowest:.0} changes nothing; the knob core-clock can save energy here"
             ),
             Self::TooShort { time } => write!(
                 f,
-                "the job is too short for exploring to pay off: it takes about {time:.0}; a larger --budget allows it"
+                "the job is too short for exploring to pay off: it takes about {time:.0}; to tune it nevertheless, raise the exploration budget"
             ),
             Self::TooNoisy(noise) => write!(
                 f,
@@ -108,7 +108,9 @@ impl Display for GiveUpReason {
                 noise.get() * 100.0
             ),
             Self::SettingsRejected(why) => write!(f, "the device rejected several settings: {why}"),
-            Self::ChangedExternally(what) => write!(f, "{what}: tuning stops"),
+            Self::ChangedExternally(what) => {
+                write!(f, "tuning stops, because a setting was changed: {what}")
+            }
         }
     }
 }
@@ -148,13 +150,13 @@ impl Display for TuneNotice {
                 "the job has left its named phases: work outside phases is tuned separately",
             ),
             Self::RetuneDue => {
-                f.write_str("the time of --retune-every is over: tuning starts again")
+                f.write_str("the time between two searches has passed: tuning starts again")
             }
             Self::StoppedEarly(EarlyStop::Time) => {
                 f.write_str("the time for exploring is over: the job continues at the best setting so far")
             }
             Self::StoppedEarly(EarlyStop::Budget) => {
-                f.write_str("exploring has used the --budget: the job continues at the best setting so far")
+                f.write_str("exploring has used its budget: the job continues at the best setting so far")
             }
             Self::StoppedEarly(EarlyStop::Energy) => f.write_str(
                 "exploring used 2 % of the job's energy more than the best setting: the job continues at the best setting so far",

@@ -7,14 +7,14 @@ use super::load::Consumption;
 use super::notice::{GiveUpReason, TuneNotice};
 use super::window::TuneWindow;
 
-/// A change relative to the reference, with its 95 % interval.
+/// A change relative to the reference, with its 95 % confidence interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RatioInterval {
-    /// The best estimate.
+    /// The best estimate of the relative change.
     pub value: Ratio,
-    /// The lower end of the interval.
+    /// The lower end of the 95 % confidence interval.
     pub low: Ratio,
-    /// The upper end of the interval.
+    /// The upper end of the 95 % confidence interval.
     pub high: Ratio,
 }
 
@@ -27,56 +27,58 @@ pub struct Savings {
     pub time_lost: RatioInterval,
 }
 
-/// The cost of exploring compared with the same items at one setting; negative if exploring saved time or energy.
+/// The time and energy that exploring cost compared with the same items at one setting; negative if exploring saved
+/// time or energy.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ExploringCost {
-    /// The additional time.
+    /// The additional time of exploring.
     pub time: Seconds,
-    /// The additional energy.
+    /// The additional energy of exploring.
     pub energy: Joules,
 }
 
-/// The outcome of one load of the job.
+/// The outcome of tuning one load: a time span of the job with steady power.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LoadOutcome {
     /// The phase of the job; absent if the job was in no named phase.
     pub phase: Option<String>,
-    /// The time from which the load was steady.
+    /// The time at which the load became steady, from the start of the job; absent if it never did.
     pub steady_since: Option<Seconds>,
-    /// The time at which a setting was first chosen.
+    /// The time at which a setting was first chosen, from the start of the job; absent if none was.
     pub found_at: Option<Seconds>,
-    /// The index of the point that was chosen.
+    /// The index of the chosen point; absent if none was chosen.
     pub choice: Option<usize>,
     /// By how much the choice is expected to be worse than the true best setting, as a fraction; only a strategy
     /// with a model can estimate it.
     pub expected_regret: Option<Ratio>,
-    /// The relative improvement of the objective at the choice over the reference.
+    /// By how much the objective at the choice is better than at the reference, as a share; absent if it is unknown.
     pub gain: Option<Ratio>,
-    /// The number of measurement windows that were passed to the strategy, including the reference's.
+    /// The number of measurements that were passed to the strategy, the reference included.
     pub evaluations: usize,
-    /// The savings of an item at the choice compared with an item at the reference.
+    /// The savings for each item at the choice compared with the reference.
     pub savings: Option<Savings>,
-    /// The savings from the time the load was steady, including exploring.
+    /// The savings over the whole time since the load became steady, including exploring, compared with the reference.
     pub total_savings: Option<Savings>,
-    /// The energy saved since the load was steady.
+    /// The energy saved since the load became steady, compared with the same items at the reference.
     pub energy_saved: Option<Joules>,
-    /// The cost of the tried settings compared with the same items at the reference.
+    /// The additional time and energy at the tried settings compared with the same items at the reference.
     pub exploring_cost: Option<ExploringCost>,
-    /// The cost of the reference window and of the tried settings compared with the same items at the choice.
+    /// The additional time and energy at the reference and the tried settings compared with the same items at the
+    /// choice.
     pub exploring_cost_against_choice: Option<ExploringCost>,
     /// Whether this is the same load as the previous one, tuned again because of `--retune-every`.
     pub is_retuned: bool,
-    /// Whether no tried setting meets the limits.
+    /// Whether the limits cannot be met: no tried setting meets them.
     pub outside_limits: bool,
-    /// The consumption since the load was steady.
+    /// The time, energy and items since the load became steady.
     pub(super) steady: Consumption,
-    /// The consumption before the load was steady, at the reference.
+    /// The time, energy and items before the load became steady; the reference was set then.
     pub(super) waiting: Consumption,
-    /// The time and energy of an item at the reference.
+    /// The time and energy for each item at the reference; absent if it was not measured.
     pub(super) reference: Option<PerItem>,
 }
 
-/// The time and the energy of an item, with their relative standard deviations.
+/// The time and the energy for each item, with their relative standard deviations.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct PerItem {
     pub(super) time: Seconds,
@@ -87,21 +89,21 @@ pub(super) struct PerItem {
 /// The outcome of tuning a job.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TuneOutcome {
-    /// The loads of the job in the order of time; the last one was present at the end of the job.
+    /// The loads of the job in chronological order; the last one was present at the end of the job.
     pub loads: Vec<LoadOutcome>,
-    /// All measurement windows, in the order of time.
+    /// All measurement windows, in chronological order.
     pub windows: Vec<TuneWindow>,
-    /// The notices with their times.
+    /// The notices to the user, each with its time since the start of the job.
     pub notices: Vec<(Seconds, TuneNotice)>,
-    /// The reason why the tuner gave up, where it did.
+    /// The reason why the tuner stopped tuning; absent if it did not.
     pub gave_up: Option<GiveUpReason>,
-    /// The time at which the tuner gave up.
+    /// The time at which the tuner stopped tuning; absent if it did not.
     pub gave_up_at: Option<Seconds>,
     /// Whether the job ended before a setting was found.
     pub ended_early: bool,
-    /// The savings of all loads from the time each was steady, including exploring.
+    /// The savings of all loads together, including exploring, compared with their references.
     pub total_savings: Option<Savings>,
-    /// The energy saved by all loads.
+    /// The energy saved by all loads together compared with their references.
     pub energy_saved: Option<Joules>,
 }
 
@@ -138,7 +140,8 @@ impl Savings {
         }
     };
 
-    /// Computes savings from the ratios of time and energy to the reference.
+    /// Computes savings from the ratios of time and energy to the reference; `noises` are the relative errors of the
+    /// measurements.
     pub(super) fn from_ratios(time: f64, energy: f64, noises: &[Noise]) -> Self {
         let sum = |of: fn(&Noise) -> f64| {
             let all = noises.iter();
@@ -161,7 +164,7 @@ impl Savings {
         }
     }
 
-    /// The savings of several loads compared with their references, and the energy saved.
+    /// The relative savings of several loads together compared with their references, and the energy saved.
     pub(super) fn of_loads(loads: &[LoadOutcome]) -> Option<(Self, Joules)> {
         let (mut sum, mut reference) = (Consumption::default(), Consumption::default());
         let mut noise = Noise::NONE;

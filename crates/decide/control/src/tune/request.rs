@@ -10,19 +10,19 @@ use sweetspot_quantity::{Ratio, Seconds};
 
 use super::{JobLength, RememberedChoice, TuneConfig, TuneSpace};
 
-/// The knob that is tuned.
+/// The knob, or the two knobs, that a tuner may set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TuneKnob {
-    /// The power cap.
+    /// Only the power cap is tuned.
     #[default]
     PowerCap,
-    /// The core clock.
+    /// Only the core clock is tuned.
     CoreClock,
-    /// The power cap and the core clock together.
+    /// The power cap and the core clock are tuned together.
     Both,
 }
 
-/// A text that names no knob to tune.
+/// The text is not the name of a knob that can be tuned.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown knob `{0}`: use power-cap, core-clock or both")]
 pub struct TuneKnobError(String);
@@ -63,14 +63,14 @@ pub struct TuneRequest {
     pub budget: Ratio,
     /// The time after which the search is repeated; absent if it is repeated only when the load changes.
     pub retune_every: Option<Seconds>,
-    /// The seed of random draws.
+    /// The seed of the strategy's random numbers.
     pub seed: u64,
 }
 
-/// The choice of an earlier run of the same job.
+/// The settings that an earlier run of the same job chose.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct EarlierChoice {
-    /// The settings that were chosen.
+    /// The device settings that the earlier run chose.
     pub settings: Settings,
     /// By how much the objective was better at these settings than at the reference, as a fraction.
     pub gain: Ratio,
@@ -80,7 +80,7 @@ pub struct EarlierChoice {
 }
 
 impl TuneRequest {
-    /// Creates the configuration of a tuner for a job on these GPUs.
+    /// Creates the configuration of a tuner that fulfils this request for a job on these GPUs.
     pub fn tuner_config(
         &self,
         devices: &[Descriptor],

@@ -2,36 +2,37 @@
 
 use std::collections::VecDeque;
 
-/// Totals and their times in seconds, oldest first.
+/// A total that grows over time: pairs of a time in seconds and the total at that time, oldest first.
 #[derive(Clone, Debug, Default)]
 pub(super) struct CumulativeSeries {
     points: VecDeque<(f64, f64)>,
 }
 
-/// The growth of a total within a time span.
+/// How a total, such as energy or items, grew within a time span.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Growth {
-    /// The time of the first total.
+    /// The time of the first total in the span, in seconds.
     pub(super) from: f64,
-    /// The time of the last total.
+    /// The time of the last total in the span, in seconds.
     pub(super) to: f64,
-    /// The mean growth per second.
+    /// The mean growth of the total per second.
     pub(super) rate: f64,
-    /// The growth per second in each of several parts of about the same length.
+    /// The growth per second in each of several parts of the time span, which have about the same length.
     pub(super) parts: Vec<f64>,
-    /// The mean length of a part, in seconds.
+    /// The mean length of the parts in `parts`, in seconds.
     pub(super) part_length: f64,
-    /// The standard deviation of the rate that results from totals growing in whole steps; absent if they do not.
+    /// The standard deviation of `rate` because the total grows in whole steps; absent if it grows continuously.
     pub(super) step_error: Option<f64>,
 }
 
-/// The shortest part in seconds: in shorter ones the sensor's errors dominate.
+/// The shortest part into which a time span is divided, in seconds: in shorter ones the sensor's errors dominate.
 const MIN_PART: f64 = 1.0;
 /// Reports are periodic if the times between them differ by less than this share.
 const PERIODIC_TOLERANCE: f64 = 0.1;
-/// The number of latest totals that show whether reports are periodic.
+/// The number of the latest totals that are checked for periodic reports.
 const LATEST_TOTALS: usize = 60;
-/// Steps below this share of the growth between two reports are ignored: other noise is larger.
+/// Whole steps of a total are ignored if they are below this share of the growth between two reports, because other
+/// noise is larger.
 const MIN_STEP_SHARE: f64 = 0.05;
 /// Totals that arrive within this time, in seconds, are merged into one.
 const MERGE_TIME: f64 = 0.005;
@@ -50,7 +51,7 @@ impl CumulativeSeries {
         self.points.push_back((at, total));
     }
 
-    /// This series interpolated at the times of another one, whose totals grow by whole items.
+    /// Interpolates this series between `from` and `to` at the times of another series.
     pub(super) fn sampled_like(&self, other: &Self, from: f64, to: f64) -> Self {
         let first = other.points.partition_point(|point| point.0 < from);
         let end = other.points.partition_point(|point| point.0 <= to);
@@ -62,17 +63,19 @@ impl CumulativeSeries {
         }
     }
 
+    /// The latest time in seconds and the total at that time; `None` without totals.
     pub(super) fn last(&self) -> Option<(f64, f64)> {
         self.points.back().copied()
     }
 
+    /// Drops totals from before this time.
     pub(super) fn forget_before(&mut self, at: f64) {
         while self.points.len() > 2 && self.points[1].0 < at {
             self.points.pop_front();
         }
     }
 
-    /// The total at a time, by linear interpolation.
+    /// The total at a time, interpolated linearly between the recorded totals.
     pub(super) fn total_at(&self, time: f64) -> Option<f64> {
         let after = self.points.partition_point(|point| point.0 < time);
         let last = self.points.len().checked_sub(1)?;
@@ -97,7 +100,7 @@ impl CumulativeSeries {
         (count > 0).then(|| (b.0 - a.0) / count as f64)
     }
 
-    /// The growth between two times; `None` if there are fewer than three totals between them.
+    /// How the total grew between two times; `None` if there are fewer than three totals between them.
     pub(super) fn growth(&self, from: f64, to: f64) -> Option<Growth> {
         let first = self.points.partition_point(|point| point.0 < from);
         let end = self.points.partition_point(|point| point.0 <= to);
@@ -129,7 +132,8 @@ impl CumulativeSeries {
     }
 }
 
-/// The step size of a total that is reported periodically: each report is then off by up to one step.
+/// The step by which a periodically reported total grows; `None` if there is no such step. Each report is then off by
+/// up to one step.
 fn step_size<'a>(points: impl Iterator<Item = &'a (f64, f64)> + Clone) -> Option<f64> {
     let pairs = || {
         let next = points.clone().skip(1);
@@ -150,7 +154,7 @@ fn step_size<'a>(points: impl Iterator<Item = &'a (f64, f64)> + Clone) -> Option
     (step > MIN_STEP_SHARE * more).then_some(step)
 }
 
-/// The greatest common divisor, up to a tolerance.
+/// The greatest common divisor of two numbers, up to a tolerance.
 fn common_divisor(a: f64, b: f64, tolerance: f64) -> f64 {
     let (mut a, mut b) = (a.max(b), a.min(b));
     while b > tolerance {
@@ -161,8 +165,8 @@ fn common_divisor(a: f64, b: f64, tolerance: f64) -> f64 {
     a
 }
 
-/// The slope by least squares. If several processes report in turn, the totals grow in uneven steps, and a line
-/// through the first and the last total would be inaccurate.
+/// The slope of the least-squares line through times and totals. If several processes report in turn, the totals grow
+/// in uneven steps, and a line through the first and the last total would be inaccurate.
 fn slope(points: &[(f64, f64)]) -> f64 {
     let count = points.len() as f64;
     let mean = |of: fn(&(f64, f64)) -> f64| points.iter().map(of).sum::<f64>() / count;

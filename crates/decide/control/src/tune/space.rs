@@ -6,26 +6,26 @@ use sweetspot_quantity::{Megahertz, Quantity, Watts};
 
 use super::TuneKnob;
 
-/// Why GPUs cannot be tuned.
+/// Why no search space for tuning these GPUs can be created.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TuneSpaceError {
-    /// The GPUs are of several kinds.
+    /// The GPUs are of several models, which this text lists.
     #[error("tune needs GPUs of one kind, but these differ: {0}")]
     MixedGpus(String),
-    /// The GPU lacks the knob.
-    #[error("{device}: it has no {knob} that can be set")]
+    /// The GPU has no such knob, or it cannot be set.
+    #[error("{device} has no {knob} that can be set; tune another knob")]
     NotSettable {
         /// The name of the GPU.
         device: String,
-        /// The knob.
+        /// The knob that cannot be set.
         knob: Knob,
     },
-    /// The values of the knobs make no search space.
+    /// The values of the knobs do not form a search space.
     #[error("{device}: {problem}")]
     SearchSpace {
         /// The name of the GPU.
         device: String,
-        /// What is wrong with them.
+        /// What is wrong with the values of the knobs.
         problem: SearchSpaceError,
     },
 }
@@ -33,25 +33,25 @@ pub enum TuneSpaceError {
 /// The points of a search space and the settings that they stand for.
 #[derive(Clone, Debug)]
 pub struct TuneSpace {
-    /// The search space.
+    /// The points that the search may evaluate.
     pub space: SearchSpace,
-    /// The settings of each point.
+    /// The device settings of each point.
     pub settings: Vec<Settings>,
-    /// The label of each point: `180 W`, or `180 W, 1200 MHz`.
+    /// The name of each point for display: `180 W`, or `180 W, 1200 MHz`.
     pub labels: Vec<String>,
-    /// The lowest cap of one GPU, if only the cap is tuned.
+    /// The lowest power cap of one GPU; absent if the power cap is not the only knob.
     pub lowest_cap: Option<Watts>,
 }
 
-/// The least distance between caps, in watts; it is larger where there would be too many.
+/// The smallest distance between power caps, in watts; larger if there would be too many caps.
 const CAP_STEP: f64 = 5.0;
-/// The largest number of values of a single knob.
+/// The largest number of values of a knob if it is tuned alone.
 const MAX_VALUES: usize = 41;
-/// The largest number of values of each of two knobs.
+/// The largest number of values of each knob if two knobs are tuned together.
 const MAX_VALUES_OF_TWO: usize = 13;
 
 impl TuneSpace {
-    /// The search space of a knob of these GPUs, which must be of one model.
+    /// Creates the search space for a knob of these GPUs, which must be of one model.
     pub fn new(devices: &[Descriptor], knob: TuneKnob) -> Result<Self, TuneSpaceError> {
         let device = &devices[0];
         if devices.iter().any(|other| other.name != device.name) {
@@ -112,13 +112,13 @@ impl TuneSpace {
         })
     }
 
-    /// The index of the point with these settings.
+    /// The index of the point with these settings; `None` if there is none.
     pub fn find(&self, settings: &Settings) -> Option<usize> {
         self.settings.iter().position(|other| other == settings)
     }
 }
 
-/// The caps to try, in descending order from the default.
+/// The power caps to try, in descending order from the default.
 fn caps(
     device: &Descriptor,
     most: usize,
@@ -127,7 +127,7 @@ fn caps(
     let Some(KnobDescriptor::PowerCap(range)) = device.knob(Knob::PowerCap) else {
         return match knob {
             TuneKnob::CoreClock => Ok(vec![None]),
-            _ => Err(missing(device, Knob::PowerCap)),
+            _ => Err(not_settable(device, Knob::PowerCap)),
         };
     };
     let default = range.default;
@@ -136,7 +136,7 @@ fn caps(
         match &range.domain {
             Domain::Levels(levels) => {
                 let below: Vec<Watts> = levels.iter().rev().copied().collect();
-                values = thinned(&below, default, most);
+                values = evenly_spaced(&below, default, most);
             }
             Domain::Range { min, .. } => {
                 let room = (default - *min).get();
@@ -155,7 +155,7 @@ fn caps(
     Ok(values.into_iter().map(Some).collect())
 }
 
-/// The clocks to try, in descending order from the default.
+/// The core clocks to try, in descending order from the default.
 fn clocks(
     device: &Descriptor,
     most: usize,
@@ -165,12 +165,12 @@ fn clocks(
         return Ok(vec![None]);
     }
     let Some(KnobDescriptor::CoreClock(range)) = device.knob(Knob::CoreClock) else {
-        return Err(missing(device, Knob::CoreClock));
+        return Err(not_settable(device, Knob::CoreClock));
     };
     let values = match &range.domain {
         Domain::Levels(levels) => {
             let below: Vec<Megahertz> = levels.iter().rev().copied().collect();
-            thinned(&below, range.default, most)
+            evenly_spaced(&below, range.default, most)
         }
         Domain::Range { min, .. } => {
             let step = (range.default - *min).get() / (most - 1).max(1) as f64;
@@ -181,8 +181,8 @@ fn clocks(
     Ok(values.into_iter().map(Some).collect())
 }
 
-/// At most `most` of the values, evenly spaced from the default down to the lowest.
-fn thinned<Q: Quantity>(descending: &[Q], default: Q, most: usize) -> Vec<Q> {
+/// At most `most` of the values up to the default: the default, the lowest value and evenly spaced ones between them.
+fn evenly_spaced<Q: Quantity>(descending: &[Q], default: Q, most: usize) -> Vec<Q> {
     let below: Vec<Q> = descending
         .iter()
         .copied()
@@ -193,7 +193,8 @@ fn thinned<Q: Quantity>(descending: &[Q], default: Q, most: usize) -> Vec<Q> {
     std::iter::once(default).chain(picked).collect()
 }
 
-fn missing(device: &Descriptor, knob: Knob) -> TuneSpaceError {
+/// The error that a device's knob cannot be set.
+fn not_settable(device: &Descriptor, knob: Knob) -> TuneSpaceError {
     TuneSpaceError::NotSettable {
         device: device.name.clone(),
         knob,
@@ -210,13 +211,13 @@ mod tests {
             .rev()
             .map(|level| Megahertz::new(f64::from(level) * 10.0))
             .collect();
-        let thin = thinned(&levels, Megahertz::new(1000.0), 12);
+        let thin = evenly_spaced(&levels, Megahertz::new(1000.0), 12);
         assert_eq!(thin.len(), 12);
         assert_eq!(
             (thin[0].get(), thin[1].get(), thin[11].get()),
             (1000.0, 910.0, 10.0)
         );
-        let one = thinned(&levels[..1], Megahertz::new(1000.0), 12);
+        let one = evenly_spaced(&levels[..1], Megahertz::new(1000.0), 12);
         assert_eq!(one, [Megahertz::new(1000.0)]);
     }
 }

@@ -7,7 +7,7 @@ use super::{
 };
 use crate::Criteria;
 
-/// A way to search along one knob.
+/// An algorithm that searches along one knob while the others are fixed.
 pub(super) trait LineSearch {
     /// Returns the next point of a line to evaluate, given the evaluations in the log; `None` if the line is done.
     /// The points of the line are sorted by the value of the knob.
@@ -17,6 +17,7 @@ pub(super) trait LineSearch {
 /// A strategy that applies a line search to each knob in turn.
 pub(super) struct CoordinateSearch<L> {
     log: EvaluationLog,
+    /// The number of evaluations of each point.
     repeats: usize,
     line_search: L,
 }

@@ -9,7 +9,9 @@ pub(super) struct EvaluationLog {
     pub(super) space: SearchSpace,
     pub(super) criteria: Criteria,
     max_evaluations: usize,
+    /// The evaluations of each point.
     candidates: Vec<Candidate>,
+    /// For each point, the noise of each of its evaluations, if known.
     noise: Vec<Vec<Option<Noise>>>,
     evaluations: usize,
 }
@@ -54,6 +56,7 @@ impl EvaluationLog {
         self.evaluations
     }
 
+    /// Whether an evaluation of the point failed.
     pub(super) fn has_failed(&self, point: usize) -> bool {
         self.candidates[point].failed.is_some()
     }
@@ -63,8 +66,8 @@ impl EvaluationLog {
         self.noise.iter().flatten().all(Option::is_some)
     }
 
-    /// The noise of the mean at a measured point; evaluations of unknown noise are assumed to have the default
-    /// noise.
+    /// The noise of a measured point's mean; an evaluation whose noise is unknown is assumed to have the noise
+    /// `default`.
     pub(super) fn noise_of_mean(&self, point: usize, default: Noise) -> Noise {
         let known = &self.noise[point];
         let mean = |component: fn(Noise) -> f64| {
@@ -89,7 +92,7 @@ impl EvaluationLog {
         )
     }
 
-    /// Why the search must stop whatever the strategy; `None` if it may continue.
+    /// Why the search must stop with any strategy; `None` if it may continue.
     pub(super) fn stop_reason(&self) -> Option<StopReason> {
         if self.candidates[self.space.reference()].failed.is_some() {
             Some(StopReason::ReferenceFailed)
@@ -118,7 +121,7 @@ impl EvaluationLog {
         best(&means, basis, self.criteria.objective).map(|index| points[index])
     }
 
-    /// The best measured point.
+    /// Recommends the best measured point.
     pub(super) fn recommend(&self) -> Option<Recommendation> {
         let measured: Vec<usize> = (0..self.candidates.len())
             .filter(|point| self.is_complete(*point, 1))

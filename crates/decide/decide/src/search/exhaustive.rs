@@ -6,6 +6,7 @@ use super::{
 };
 use crate::Criteria;
 
+/// The strategy `exhaustive`: it evaluates every point.
 pub(super) struct Exhaustive {
     log: EvaluationLog,
     repeats: usize,

@@ -4,8 +4,10 @@ use super::SearchOptions;
 use super::coordinate::LineSearch;
 use super::evaluation_log::EvaluationLog;
 
+/// The share of an interval that remains after each step.
 const GOLDEN_RATIO: f64 = 0.618_033_988_749_894_8;
 
+/// The strategy `golden`: golden-section search along each knob.
 pub(super) struct Golden {
     repeats: usize,
 }
@@ -19,7 +21,7 @@ impl Golden {
 }
 
 impl LineSearch for Golden {
-    /// Replays the whole search from the evaluations in the log; therefore the strategy stores no state of its own.
+    /// Computes the next point from all evaluations in the log, so the strategy stores no state of its own.
     fn next_point(&self, log: &EvaluationLog, line: &[usize], knob: usize) -> Option<usize> {
         let space = &log.space;
         let value = |point: usize| space.points()[point][knob];

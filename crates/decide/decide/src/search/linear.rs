@@ -8,11 +8,13 @@ use super::{KnobKind, SearchOptions};
 const POWER_CAP_STEP: f64 = 25.0;
 /// The number of steps over the range of a clock if no step is given, as in DEPO's linear search.
 const CLOCK_STEPS: f64 = 10.0;
-/// The maximum number of steps between the lowest and the highest value of a knob; a smaller step is enlarged.
+/// The maximum number of steps over the range of a knob; a step that would lead to more is enlarged.
 const MAX_STEPS: f64 = 10_000.0;
 
+/// The strategy `linear`: it steps down from the highest value of each knob.
 pub(super) struct Linear {
     repeats: usize,
+    /// The step in the unit of the knob; absent for the default step.
     step: Option<f64>,
 }
 
@@ -24,7 +26,7 @@ impl Linear {
         }
     }
 
-    /// Returns the points nearest to equal steps down from the highest value.
+    /// Returns the points of a line that are nearest to equal steps down from the highest value of the knob.
     fn steps(&self, log: &EvaluationLog, line: &[usize], knob: usize) -> Vec<usize> {
         let space = &log.space;
         let (Some(lowest), Some(highest)) = (line.first(), line.last()) else {

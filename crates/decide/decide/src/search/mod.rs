@@ -56,7 +56,7 @@ pub trait Strategy {
 pub enum Proposal {
     /// Evaluate this point once.
     Evaluate(usize),
-    /// Stop the search.
+    /// Stop the search, for this reason.
     Stop(StopReason),
 }
 
@@ -73,10 +73,10 @@ pub enum StopReason {
     ReferenceFailed,
 }
 
-/// The result of an evaluation.
+/// The result of evaluating a point.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Evaluation {
-    /// The run succeeded.
+    /// The run at the point succeeded.
     Measured {
         /// The time, the energy and the other values of the run.
         outcome: Box<Outcome>,
@@ -112,7 +112,7 @@ impl Noise {
     /// No noise: a repeat gives the same result.
     pub const NONE: Self = Self::equal(0.0);
 
-    /// The same noise for time and energy.
+    /// Creates the same noise for time and energy, as a fraction.
     pub const fn equal(noise: f64) -> Self {
         Self {
             time: noise,
@@ -124,17 +124,17 @@ impl Noise {
 /// The point that a strategy considers best.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Recommendation {
-    /// The index of the point.
+    /// The index of the recommended point in the search space.
     pub point: usize,
-    /// By how much the point is expected to be worse than the true best point, as a fraction of the value there;
-    /// only a strategy with a model can estimate it.
+    /// By how much the recommended point is expected to be worse than the true best point, as a fraction; absent if the
+    /// strategy has no model.
     pub expected_regret: Option<f64>,
 }
 
-/// Options of a search.
+/// The options of a search strategy.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SearchOptions {
-    /// The number of evaluations of each point, for strategies without a model.
+    /// The number of times that a strategy without a model evaluates each point.
     pub repeats: usize,
     /// The step of the `linear` strategy, in the unit of the knob; absent for the default step.
     pub step: Option<f64>,
@@ -145,7 +145,7 @@ pub struct SearchOptions {
     /// Whether evaluations are looked up in recorded results. A repeat then gives the same value, and the search is
     /// for the best recorded value, noise included.
     pub is_replay: bool,
-    /// The seed of the random draws.
+    /// The seed of the strategy's random numbers.
     pub seed: u64,
     /// The expected regret below which a search with a model stops, because another evaluation is not worth its
     /// cost.
@@ -154,12 +154,12 @@ pub struct SearchOptions {
     pub prior: Prior,
 }
 
-/// Results of an earlier search of the same knobs.
+/// Results of an earlier search over the same knobs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EarlierResults {
     /// The points that were evaluated: the value of each knob, in the order of the knobs.
     pub points: Vec<Vec<f64>>,
-    /// The outcome at each point.
+    /// The outcome at each point, in the order of `points`.
     pub outcomes: Vec<Outcome>,
     /// The index of the point that the others are compared with.
     pub reference: usize,

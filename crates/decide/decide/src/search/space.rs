@@ -1,13 +1,13 @@
 //! The points that a search may evaluate.
 
-/// The kind of knob that a coordinate of a point sets.
+/// The kind of knob that a coordinate of a point is the value of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KnobKind {
     /// A power cap, in watts.
     PowerCap,
     /// A core clock, in megahertz.
     CoreClock,
-    /// Anything else that has an order, such as a batch size.
+    /// Any other parameter whose values have an order, such as a batch size.
     Level,
 }
 
@@ -19,17 +19,17 @@ pub struct SearchSpace {
     reference: usize,
 }
 
-/// Points that do not make a search space.
+/// Why points cannot form a search space.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SearchSpaceError {
-    /// There are no points.
+    /// The list of points is empty.
     #[error("there is no configuration to evaluate")]
     Empty,
     /// The point with this index has too few or too many coordinates, or one that is not finite.
-    #[error("configuration {0} does not have a finite value for each knob")]
+    #[error("the configuration with index {0} does not have a finite value for each knob")]
     Shape(usize),
     /// The point with this index equals an earlier one.
-    #[error("configuration {0} occurs twice")]
+    #[error("the configuration with index {0} occurs twice")]
     Duplicate(usize),
     /// The index of the reference is out of range.
     #[error("the reference is not among the configurations")]
@@ -77,12 +77,12 @@ impl SearchSpace {
         Self::new(vec![knob], points, highest.unwrap_or(0))
     }
 
-    /// The kind of knob that each coordinate sets.
+    /// The kind of knob of each coordinate of the points.
     pub fn knobs(&self) -> &[KnobKind] {
         &self.knobs
     }
 
-    /// The coordinates of all points.
+    /// The coordinates of all points: for each point, the value of each knob.
     pub fn points(&self) -> &[Vec<f64>] {
         &self.points
     }
@@ -104,7 +104,7 @@ impl SearchSpace {
         })
     }
 
-    /// The point of a line that is nearest to a value of the knob along the line.
+    /// The point of `line` whose value of this knob is nearest to `value`.
     pub(crate) fn nearest(&self, line: &[usize], knob: usize, value: f64) -> Option<usize> {
         let distance = |point: &usize| (self.points[*point][knob] - value).abs();
         let order = |a: &&usize, b: &&usize| distance(a).total_cmp(&distance(b));
@@ -127,6 +127,7 @@ impl SearchSpace {
     }
 }
 
+/// The order of two points by their coordinates, the first knob first.
 fn compare_points(a: &[f64], b: &[f64]) -> std::cmp::Ordering {
     let mut pairs = a.iter().zip(b).map(|(a, b)| a.total_cmp(b));
     pairs

@@ -20,7 +20,7 @@ pub enum StrategyName {
     Linear,
     /// Golden-section search along each knob, as in DEPO.
     Golden,
-    /// Chooses evaluations by a model of the GPU's time and power.
+    /// Chooses each evaluation by a model that predicts the GPU's time and energy.
     Guided,
 }
 
@@ -59,6 +59,7 @@ impl StrategyName {
         }
     }
 
+    /// The name of the strategy, as in `--strategy`.
     const fn text(self) -> &'static str {
         match self {
             Self::Exhaustive => "exhaustive",

@@ -16,7 +16,7 @@ pub enum AxisError {
         "the axis `{0}` is empty: write `all`, a range such as 150..300:5, or a list such as 150,180,210"
     )]
     Empty(String),
-    /// A value is not a quantity.
+    /// A value is not a number with a valid unit.
     #[error("in the axis `{axis}`, {problem}")]
     Value {
         /// The axis as the user wrote it.
@@ -35,11 +35,11 @@ pub enum AxisError {
     Reversed {
         /// The axis as the user wrote it.
         axis: String,
-        /// The lower end.
+        /// The lower end of the range.
         low: String,
-        /// The upper end.
+        /// The upper end of the range.
         high: String,
-        /// The step.
+        /// The step of the range.
         step: String,
     },
     /// A value is given twice.
@@ -57,7 +57,7 @@ pub enum AxisError {
     TooMany {
         /// The axis as the user wrote it.
         axis: String,
-        /// The number of values.
+        /// The number of values on the axis.
         count: u64,
     },
     /// The device does not support a value.
@@ -67,7 +67,7 @@ pub enum AxisError {
         value: String,
         /// The name of the device.
         device: String,
-        /// The nearest values that the device supports.
+        /// A phrase with supported values, such as `choose 150 W to 300 W`.
         supported: String,
     },
 }
@@ -109,6 +109,7 @@ pub fn parse_axis<Q: Quantity + Display>(
     Ok(values)
 }
 
+/// The values of `all`: every supported level, or the supported range in steps.
 fn all_values<Q: Quantity + Display>(
     axis: &str,
     domain: &Domain<Q>,
@@ -126,6 +127,7 @@ fn all_values<Q: Quantity + Display>(
     }
 }
 
+/// Parses a range such as `150..300:5`.
 fn range<Q: Quantity + Display>(axis: &str, low: &str, rest: &str) -> Result<Vec<Q>, AxisError> {
     let (high, step) = rest
         .split_once(':')
@@ -149,7 +151,7 @@ fn range<Q: Quantity + Display>(axis: &str, low: &str, rest: &str) -> Result<Vec
     steps(axis, low, high, step)
 }
 
-/// The values from `low` to `high`, both included; rounding errors do not lose the upper end.
+/// The values from `low` to `high` in equal steps, both ends included even if rounding errors occur.
 fn steps<Q: Quantity>(axis: &str, low: Q, high: Q, step: Q) -> Result<Vec<Q>, AxisError> {
     let count = ((high.base() - low.base()) / step.base() + 1e-9).floor();
     if count >= MAX_AXIS_VALUES as f64 {
@@ -164,6 +166,7 @@ fn steps<Q: Quantity>(axis: &str, low: Q, high: Q, step: Q) -> Result<Vec<Q>, Ax
         .collect())
 }
 
+/// Parses a list such as `150,180,210`.
 fn list<Q: Quantity + Display>(axis: &str) -> Result<Vec<Q>, AxisError> {
     if axis.is_empty() {
         return Err(AxisError::Empty(axis.to_owned()));
@@ -178,6 +181,7 @@ fn list<Q: Quantity + Display>(axis: &str) -> Result<Vec<Q>, AxisError> {
     axis.split(',').map(|text| value(axis, text)).collect()
 }
 
+/// Parses one value of an axis; `axis` is the whole text, for error messages.
 fn value<Q: Quantity>(axis: &str, text: &str) -> Result<Q, AxisError> {
     parse_bare(text).map_err(|problem| AxisError::Value {
         axis: axis.to_owned(),

@@ -20,9 +20,9 @@ use values::AxisValues;
 /// The maximum number of runs of a study; more are rejected as a probable typing error.
 const MAX_RUNS: usize = 1_000_000;
 
-/// The axes of a study, every combination of their values, and the reference.
+/// The axes of a study with every combination of their values, and the reference.
 pub struct ResolvedAxes {
-    /// The axes that vary.
+    /// The axes that the study varies.
     pub axes: Vec<Axis>,
     /// Every combination of the axes' values.
     pub configurations: Vec<Configuration>,
@@ -30,9 +30,9 @@ pub struct ResolvedAxes {
     pub reference: Configuration,
 }
 
-/// What decides which knobs a study can vary: its devices, and the default parameters of its workload.
+/// The devices and the default parameters of a study, which determine the values that its axes may have.
 pub struct SupportedKnobs<'a> {
-    /// The devices that may be used, in order; at least one.
+    /// The devices that the study may use, at least one, in the order in which jobs use them.
     pub devices: &'a [Descriptor],
     /// The devices' names as the user wrote them.
     pub names: &'a [String],
@@ -41,10 +41,12 @@ pub struct SupportedKnobs<'a> {
 }
 
 impl SupportedKnobs<'_> {
+    /// Whether the devices are of several models.
     pub(super) fn is_mixed(&self) -> bool {
         self.names.iter().any(|name| *name != self.names[0])
     }
 
+    /// The supported values and the default of a knob of the first device, or an error if it cannot be set.
     fn range<Q: Quantity>(
         &self,
         knob: Knob,
@@ -57,6 +59,7 @@ impl SupportedKnobs<'_> {
         })
     }
 
+    /// The supported power caps.
     pub(super) fn caps(&self) -> Result<&KnobRange<Watts>, AxesError> {
         self.range(Knob::PowerCap, |knob| match knob {
             KnobDescriptor::PowerCap(range) => Some(range),
@@ -64,6 +67,7 @@ impl SupportedKnobs<'_> {
         })
     }
 
+    /// The supported core clocks.
     pub(super) fn core_clocks(&self) -> Result<&KnobRange<Megahertz>, AxesError> {
         self.range(Knob::CoreClock, |knob| match knob {
             KnobDescriptor::CoreClock(range) => Some(range),
@@ -71,6 +75,7 @@ impl SupportedKnobs<'_> {
         })
     }
 
+    /// The supported memory clocks.
     pub(super) fn memory_clocks(&self) -> Result<&KnobRange<Megahertz>, AxesError> {
         self.range(Knob::MemoryClock, |knob| match knob {
             KnobDescriptor::MemoryClock(range) => Some(range),
@@ -79,9 +84,9 @@ impl SupportedKnobs<'_> {
     }
 }
 
-/// Resolves the axes of a definition against what the devices support: every combination of their values, and the
-/// reference, which has the default settings, the largest number of GPUs on the axis, and the usual value of each
-/// parameter (or its first).
+/// Turns the axes of a definition into configurations that the devices support: every combination of their values, and
+/// the reference. The reference has the default settings, the largest number of GPUs on the axis, and the usual value
+/// of each parameter (or its first).
 pub fn resolve_axes(
     definition: &Definition,
     supported: &SupportedKnobs<'_>,

@@ -6,7 +6,7 @@ use crate::{Axis, AxisText};
 /// The maximum number of values of a parameter; more are rejected as a probable typing error.
 const MAX_VALUES: usize = 1_000;
 
-/// Reads the values of a parameter of the workload, such as `64,128`.
+/// Parses the values of a parameter of the workload, such as `64,128`.
 pub fn read_parameter(name: &str, AxisText(text): &AxisText) -> Result<Vec<String>, AxesError> {
     let error = |problem: String| AxesError::Parameter {
         name: name.to_owned(),
@@ -20,7 +20,7 @@ pub fn read_parameter(name: &str, AxisText(text): &AxisText) -> Result<Vec<Strin
     if let Axis::Gpus | Axis::PowerCap | Axis::CoreClock | Axis::MemoryClock = Axis::named(name) {
         let knob = Axis::named(name);
         return Err(error(format!(
-            "`{knob}` is a knob of the device and not a parameter: name it as such"
+            "`{knob}` is a knob of the device and not a parameter of the workload: give it by its own option"
         )));
     }
     let upper = name.to_ascii_uppercase();
@@ -48,11 +48,13 @@ pub fn read_parameter(name: &str, AxisText(text): &AxisText) -> Result<Vec<Strin
         .collect();
     if values.len() > MAX_VALUES {
         let count = values.len();
-        return Err(error(format!("{count} values, more than {MAX_VALUES}")));
+        return Err(error(format!(
+            "there are {count} values, more than {MAX_VALUES}: give fewer"
+        )));
     }
     for (index, value) in values.iter().enumerate() {
         if value.is_empty() || value.contains('\0') {
-            return Err(error("an empty value between commas".to_owned()));
+            return Err(error("a value between commas is empty".to_owned()));
         }
         if values[..index].contains(value) {
             return Err(error(format!("{value} is given twice")));

@@ -7,8 +7,8 @@ use super::values::{read_axis, read_caps};
 use super::{AxesError, SupportedKnobs};
 use crate::{Axis, Configuration};
 
-/// Changes the knobs and parameters that a text such as `power-cap=250,batch=64` names; the rest of the reference
-/// stays the same.
+/// Sets the knobs and parameters of the reference that a text such as `power-cap=250,batch=64` names; the others stay
+/// the same.
 pub fn change_reference(
     reference: &mut Configuration,
     text: &str,
@@ -25,7 +25,7 @@ pub fn change_reference(
     {
         let (name, value) = part.split_once('=').ok_or_else(|| {
             error(format!(
-                "`{part}` is not NAME=VALUE, such as power-cap=250W"
+                "`{part}` is invalid: write NAME=VALUE, such as power-cap=250W"
             ))
         })?;
         let (name, value) = (name.trim(), value.trim());
@@ -63,14 +63,14 @@ pub fn change_reference(
             Axis::Parameter(name) => {
                 let known: Vec<&str> = reference.parameters.keys().map(String::as_str).collect();
                 let known = match known.as_slice() {
-                    [] => "there are no other axes".to_owned(),
+                    [] => "the study has no other axes".to_owned(),
                     known => format!("the other axes are {}", known.join(", ")),
                 };
-                let place = reference.parameters.get_mut(&name);
-                let place = place.ok_or_else(|| {
+                let parameter = reference.parameters.get_mut(&name);
+                let parameter = parameter.ok_or_else(|| {
                     error(format!("there is no axis `{name}`: use power-cap, core-clock, memory-clock or gpus; {known}"))
                 })?;
-                *place = value.to_owned();
+                *parameter = value.to_owned();
             }
         }
     }
@@ -81,6 +81,8 @@ pub fn change_reference(
 fn require_single<T>(values: &[T]) -> Result<(), String> {
     match values.len() {
         1 => Ok(()),
-        count => Err(format!("{count} values are given, but a reference has one")),
+        count => Err(format!(
+            "{count} values are given, but a reference has only one value of each axis"
+        )),
     }
 }

@@ -14,10 +14,11 @@ use crate::{Axis, AxisText, Configuration, Definition};
 /// The step between power caps if the user gives none, as in the papers.
 const USUAL_CAP_STEP: Watts = Watts::new(5.0);
 
-/// The values of every axis.
+/// The values that a study tries on every axis.
 pub struct AxisValues {
     pub axes: Vec<Axis>,
-    /// The caps of each value on the axis: empty if the cap is not set, one cap for all GPUs, or one for each GPU.
+    /// For each value on the axis, its power caps: empty if the cap is not set, one cap for all GPUs, or one for each
+    /// GPU.
     pub caps: Vec<Vec<Watts>>,
     pub core_clocks: Vec<Option<Megahertz>>,
     pub memory_clocks: Vec<Option<Megahertz>>,
@@ -26,7 +27,7 @@ pub struct AxisValues {
 }
 
 impl AxisValues {
-    /// Reads the axes of a definition.
+    /// Parses the axes of a definition and checks that the devices support their values.
     pub fn read(
         definition: &Definition,
         supported: &SupportedKnobs<'_>,
@@ -106,7 +107,7 @@ impl AxisValues {
         })
     }
 
-    /// The number of combinations.
+    /// The number of combinations of the values.
     pub fn combination_count(&self) -> usize {
         let knobs = [
             self.caps.len(),
@@ -121,7 +122,7 @@ impl AxisValues {
             .fold(1, usize::saturating_mul)
     }
 
-    /// Every combination of the values.
+    /// The configurations for every combination of the values.
     pub fn combinations(&self) -> Vec<Configuration> {
         let mut all = vec![BTreeMap::new()];
         for (name, values) in &self.parameters {
@@ -196,6 +197,7 @@ impl AxisValues {
     }
 }
 
+/// Parses the values of a knob and checks that the devices, which must be of one kind, support them.
 pub fn read_axis<Q: Quantity + Display>(
     axis: Axis,
     text: &str,
@@ -271,8 +273,10 @@ fn read_gpu_counts(definition: &Definition, available: usize) -> Result<Vec<u64>
         let count = count.ok_or_else(|| error(format!("`{value}` is not a number of GPUs")))?;
         if count > available as u64 {
             return Err(error(match definition.command {
-                Some(_) => format!("there are {available}"),
-                None => format!("there are {available}: simulate NAME:{count}"),
+                Some(_) => format!("the number of usable GPUs is {available}"),
+                None => format!(
+                    "the number of simulated GPUs is {available}: simulate more with NAME:{count}"
+                ),
             }));
         }
         if counts.contains(&count) {

@@ -81,15 +81,20 @@ fn check_mergeable(one: &Outline, other: &Outline) -> Result<(), String> {
     let (a, b) = (&one.subject, &other.subject);
     if a.workload != b.workload {
         return Err(match a.workload.name == b.workload.name {
-            true => format!("{} differs in its items, batch or mode", a.workload.name),
+            true => format!(
+                "the two studies ran {} with different options, such as items or batch size",
+                a.workload.name
+            ),
             false => format!(
-                "one measured {}, the other {}",
+                "one study measured {}, the other {}",
                 a.workload.name, b.workload.name
             ),
         });
     }
     if one.fingerprint != other.fingerprint {
-        return Err("their simulated GPUs or workloads differ".to_owned());
+        return Err(
+            "the two studies used different profiles of simulated GPUs or workloads".to_owned(),
+        );
     }
     let how = |outline: &Outline| {
         let definition = &outline.definition;
@@ -100,7 +105,9 @@ fn check_mergeable(one: &Outline, other: &Outline) -> Result<(), String> {
         )
     };
     if how(one) != how(other) {
-        return Err("they were measured differently (window, method or progress)".to_owned());
+        return Err(
+            "the two studies were measured differently (window, method or progress)".to_owned(),
+        );
     }
     let names = |outline: &Outline| -> Vec<String> {
         let devices = outline.subject.devices.iter();
@@ -108,18 +115,18 @@ fn check_mergeable(one: &Outline, other: &Outline) -> Result<(), String> {
     };
     if names(one) != names(other) {
         return Err(format!(
-            "one ran on {}, the other on {}",
+            "one study ran on {}, the other on {}",
             a.device_name, b.device_name
         ));
     }
     let reference = |plan: &Plan| plan.configurations[plan.reference].clone();
     if reference(&one.plan) != reference(&other.plan) {
-        return Err("their references differ".to_owned());
+        return Err("the references of the two studies differ".to_owned());
     }
     Ok(())
 }
 
-/// A plan with the configurations of both.
+/// Combines two plans into one with the configurations of both.
 fn merge_plans(plan: Plan, other: &Plan) -> Plan {
     let reference = plan.configurations[plan.reference].clone();
     let mut configurations = plan.configurations;

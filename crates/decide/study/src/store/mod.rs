@@ -23,30 +23,37 @@ pub use tasks::{read_plan_file, write_task};
 
 use crate::{Outline, RunRecord};
 
-/// The version of the schema that this program writes and reads.
+/// The version of the database schema that this program writes and reads.
 pub const SCHEMA: i32 = 1;
 /// The application id of SQLite that marks the database of a study: `SWSP`.
 const APPLICATION_ID: i32 = 0x5357_5350;
 
+/// The name of the database file.
 const DATABASE: &str = "study.db";
+/// The name of the lock file, which the process that writes the study locks.
 const LOCK: &str = "lock";
+/// The name of the folder with the power samples of the runs.
 const SAMPLES: &str = "samples";
+/// The name of the folder with the results of single runs that are not in the database yet.
 const TASKS: &str = "tasks";
+/// The name of the file from which single runs read the plan of the study.
 const PLAN: &str = "plan.json";
+/// The beginning of the name of a file that is not completely written yet.
 const UNFINISHED: &str = ".unfinished-";
-/// The maximum number of tries of a commit while another program has locked the database; each waits 10 s.
+/// The maximum number of attempts to commit while another program has locked the database; each waits 10 s.
 const MAX_COMMIT_TRIES: u32 = 60;
 
-/// A study on disk.
+/// An open study on disk.
 #[derive(Debug)]
 pub struct Store {
     folder: PathBuf,
     connection: Connection,
+    /// The lock on the folder, released when this is dropped; absent if the study is only read.
     _lock: Option<File>,
 }
 
 impl Store {
-    /// Creates a study in a folder that has none.
+    /// Creates a study in a new or empty folder.
     pub fn create(folder: &Path, outline: &Outline) -> Result<Self, StoreError> {
         let fail = |problem| StoreError::folder(folder, problem);
         let database = folder.join(DATABASE);
@@ -69,7 +76,7 @@ impl Store {
         Self::connect(folder, OpenFlags::SQLITE_OPEN_READ_WRITE, Some(lock))
     }
 
-    /// Opens a study to add runs to it; fails if another process does.
+    /// Opens a study to add runs to it; fails if another process is adding runs.
     pub fn resume(folder: &Path) -> Result<Self, StoreError> {
         let mut store = Self::open_exclusive(folder)?;
         let samples = folder.join(SAMPLES);
@@ -104,6 +111,7 @@ impl Store {
         Self::connect(folder, mode, None)
     }
 
+    /// Opens the database and checks that it is a study of the right version.
     fn connect(folder: &Path, flags: OpenFlags, lock: Option<File>) -> Result<Self, StoreError> {
         let fail = |problem| StoreError::database(folder, problem);
         let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -140,7 +148,7 @@ impl Store {
         &self.folder
     }
 
-    /// The path of the file with a run's samples.
+    /// The path of the file with the power samples of a run.
     pub fn samples_file(&self, run: u64) -> PathBuf {
         samples_file(&self.folder, run)
     }
@@ -156,7 +164,10 @@ impl Store {
             match write::record(&mut self.connection, runs) {
                 // Another program, such as a database viewer, may hold the database for long.
                 Err(problem) if write::is_busy(&problem) && tries < MAX_COMMIT_TRIES => {
-                    tracing::warn!(tries, "study database is busy");
+                    tracing::warn!(
+                        tries,
+                        "another program has locked the study database; retrying"
+                    );
                     tries += 1;
                 }
                 done => {
@@ -168,13 +179,13 @@ impl Store {
         }
     }
 
-    /// Deletes the failed runs, so that they are made again, and returns their number.
+    /// Deletes the failed runs, which are then made again, and returns their number.
     pub fn delete_failed_runs(&mut self) -> Result<usize, StoreError> {
         write::delete_failed_runs(&mut self.connection)
             .map_err(|problem| StoreError::database(&self.folder, problem))
     }
 
-    /// The number of result files of single tasks that are not in the database yet.
+    /// The number of results of single runs that are not in the database yet.
     pub fn waiting_results(&self) -> usize {
         let entries = std::fs::read_dir(self.folder.join(TASKS));
         let names = entries
@@ -187,7 +198,7 @@ impl Store {
             .count()
     }
 
-    /// Stores the results of single tasks in the database, and returns their number.
+    /// Moves the results of single runs from their files into the database, and returns their number.
     pub fn gather(&mut self) -> Result<usize, StoreError> {
         let found = tasks::read_tasks(&self.folder)?;
         let runs: Vec<(u64, RunRecord)> = found
@@ -227,17 +238,17 @@ impl Store {
     }
 }
 
-/// The path of the file with a run's samples.
+/// The path of the file with the power samples of a run of the study in `folder`.
 pub fn samples_file(folder: &Path, run: u64) -> PathBuf {
     folder.join(SAMPLES).join(format!("{run}.parquet"))
 }
 
-/// Whether a folder has a study.
+/// Whether a folder contains a study.
 pub fn is_study(folder: &Path) -> bool {
     folder.join(DATABASE).is_file()
 }
 
-/// Whether a folder is empty but for the files of a study whose creation was interrupted.
+/// Whether a folder is empty, apart from files of a study whose creation was interrupted.
 fn is_empty_or_unfinished(folder: &Path) -> std::io::Result<bool> {
     let entries = match std::fs::read_dir(folder) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(true),
@@ -258,7 +269,7 @@ fn is_empty_or_unfinished(folder: &Path) -> std::io::Result<bool> {
     Ok(true)
 }
 
-/// Removes the temporary files of killed processes.
+/// Removes temporary files that killed processes left behind.
 fn remove_unfinished(folder: &Path) {
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
         if entry.file_name().to_string_lossy().starts_with(UNFINISHED) {
@@ -267,7 +278,7 @@ fn remove_unfinished(folder: &Path) {
     }
 }
 
-/// Whether a path is the file of a run, such as `17.parquet`.
+/// Whether a path has a run number as its name and this extension, such as `17.parquet`.
 fn is_numbered(path: &Path, extension: &str) -> bool {
     let is_number = path
         .file_stem()
@@ -275,6 +286,7 @@ fn is_numbered(path: &Path, extension: &str) -> bool {
     is_number.is_some() && path.extension().is_some_and(|of| of == extension)
 }
 
+/// Returns an error if the folder contains no study.
 fn require_study(folder: &Path) -> Result<(), StoreError> {
     match is_study(folder) {
         true => Ok(()),
@@ -298,7 +310,7 @@ fn lock(folder: &Path) -> Result<File, StoreError> {
     }
 }
 
-/// Writes the names of a folder's files to disk.
+/// Makes sure that the names of a folder's files are on disk (fsync).
 fn sync_folder(folder: &Path) -> std::io::Result<()> {
     File::open(folder)?.sync_all()
 }

@@ -14,19 +14,19 @@ use crate::{
     RunEnding, RunRecord, RunResult, Status, Study, Task,
 };
 
-/// The number of runs of a study so far.
+/// How many runs of a study are stored, and when the last one started.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StoredRuns {
-    /// The number of runs.
+    /// The number of stored runs.
     pub runs: usize,
-    /// The number of failed runs among them.
+    /// The number of stored runs that failed.
     pub failed: usize,
-    /// When the last run started, in seconds since 1970.
+    /// The time at which the last run started, in seconds since 1970; absent without runs.
     pub last_unix_s: Option<f64>,
 }
 
 impl Store {
-    /// The study's definition, subject and plan.
+    /// Reads the study's definition, devices, workload and plan.
     pub fn outline(&self) -> std::result::Result<Outline, StoreError> {
         let fingerprint = self.meta("fingerprint")?;
         Ok(Outline {
@@ -41,6 +41,7 @@ impl Store {
         })
     }
 
+    /// Reads a text of the table `meta`; `None` if it has no such key.
     fn meta(&self, key: &str) -> std::result::Result<Option<String>, StoreError> {
         let mut select = self
             .connection
@@ -55,6 +56,7 @@ impl Store {
             .map_err(|problem| self.problem(problem))
     }
 
+    /// Reads a JSON value of the table `meta`.
     fn parsed<T: DeserializeOwned>(&self, key: &str) -> std::result::Result<T, StoreError> {
         let text = self
             .meta(key)?
@@ -63,11 +65,12 @@ impl Store {
             .map_err(|problem| StoreError::damaged(&self.folder, format!("{key}: {problem}")))
     }
 
+    /// Converts a database error to an error of this study.
     fn problem(&self, problem: rusqlite::Error) -> StoreError {
         StoreError::database(&self.folder, problem)
     }
 
-    /// The number of runs so far.
+    /// Counts the stored runs.
     pub fn stored_runs(&self) -> std::result::Result<StoredRuns, StoreError> {
         let counted = self.connection.query_row(
             "SELECT count(*), ifnull(sum(status <> 'ok'), 0), max(started_unix_s) FROM run",
@@ -83,20 +86,20 @@ impl Store {
         counted.map_err(|problem| self.problem(problem))
     }
 
-    /// Every run, in the order of their numbers.
+    /// Reads every run with its identifier, in the order of the identifiers.
     pub fn runs(&self) -> std::result::Result<Vec<(u64, RunRecord)>, StoreError> {
         runs(&self.connection).map_err(|problem| self.problem(problem))
     }
 
-    /// The study with all its runs; `of` selects another part of the machine whose energy is compared than the
-    /// study's own.
+    /// Reads the study with all its runs. If `of` is given, the energy of that part of the machine is compared instead
+    /// of the study's own choice.
     pub fn study(&self, of: Option<EnergyOf>) -> std::result::Result<Study, StoreError> {
         let outline = self.outline()?;
         let points = self.points(&outline, of.unwrap_or(outline.subject.energy_of))?;
         Ok(Study::new(outline.subject, outline.plan, points))
     }
 
-    /// A point for each configuration of the plan, with its runs.
+    /// Reads the runs as one point for each configuration of the plan.
     pub fn points(
         &self,
         outline: &Outline,
@@ -112,7 +115,7 @@ impl Store {
             let point = points.get_mut(run.task.configuration).ok_or_else(|| {
                 StoreError::damaged(
                     &self.folder,
-                    format!("run {id} belongs to no configuration"),
+                    format!("run {id} belongs to no configuration of the plan"),
                 )
             })?;
             point.add(run);
@@ -121,6 +124,7 @@ impl Store {
     }
 }
 
+/// Reads every run with its identifier from all tables.
 fn runs(connection: &Connection) -> Result<Vec<(u64, RunRecord)>> {
     let mut devices = by_run(
         connection,
@@ -179,6 +183,7 @@ fn runs(connection: &Connection) -> Result<Vec<(u64, RunRecord)>> {
     rows.collect()
 }
 
+/// Reads the rows of a table and groups them by the identifier of their run.
 fn by_run<T>(
     connection: &Connection,
     sql: &str,
@@ -193,10 +198,12 @@ fn by_run<T>(
     Ok(found)
 }
 
+/// Reads a column of a row by its name.
 fn get<T: FromSql>(row: &Row<'_>, name: &str) -> Result<T> {
     row.get(name)
 }
 
+/// Reads an energy and the ends of its interval from three columns.
 fn energy(row: &Row<'_>, value: &str, low: &str, high: &str) -> Result<Option<Energy>> {
     let value: Option<f64> = get(row, value)?;
     let (low, high): (Option<f64>, Option<f64>) = (get(row, low)?, get(row, high)?);
@@ -207,6 +214,7 @@ fn energy(row: &Row<'_>, value: &str, low: &str, high: &str) -> Result<Option<En
     }))
 }
 
+/// Reads the energy of a device from a row.
 fn device(row: &Row<'_>) -> Result<DeviceEnergy> {
     Ok(DeviceEnergy {
         device: DeviceId::new(get::<String>(row, "device")?),
@@ -216,6 +224,7 @@ fn device(row: &Row<'_>) -> Result<DeviceEnergy> {
     })
 }
 
+/// Reads the result of a phase from a row.
 fn phase(row: &Row<'_>) -> Result<PhaseResult> {
     Ok(PhaseResult {
         name: get(row, "name")?,
@@ -224,6 +233,7 @@ fn phase(row: &Row<'_>) -> Result<PhaseResult> {
     })
 }
 
+/// Reads a power cap that the device lowered from a row.
 fn reduced_cap(row: &Row<'_>) -> Result<ReducedCap> {
     let reason: String = get(row, "reason")?;
     Ok(ReducedCap {
@@ -235,6 +245,7 @@ fn reduced_cap(row: &Row<'_>) -> Result<ReducedCap> {
     })
 }
 
+/// Reads a text column and parses it.
 fn parsed<T: std::str::FromStr<Err = String>>(row: &Row<'_>, name: &str) -> Result<T> {
     let text: String = get(row, name)?;
     text.parse().map_err(|problem: String| {

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::{Outline, PLAN, StoreError, TASKS, write_atomically};
 use crate::{Definition, Plan, RunRecord, Subject};
 
-/// The file from which a task reads its study.
+/// The contents of `plan.json`, from which a single run reads its study.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct PlanFile {
@@ -22,9 +22,10 @@ struct PlanFile {
     machine: String,
 }
 
+/// The schema version of `plan.json`.
 const PLAN_SCHEMA: &str = "sweetspot.plan/1";
 
-/// Writes the plan file of a study.
+/// Writes `plan.json` of a study, from which single runs read it.
 pub fn write_plan_file(folder: &Path, outline: &Outline) -> Result<(), StoreError> {
     let file = PlanFile {
         schema: PLAN_SCHEMA.to_owned(),
@@ -75,7 +76,7 @@ pub fn read_plan_file(path: &Path) -> Result<(PathBuf, Outline), StoreError> {
     Ok((folder, outline))
 }
 
-/// Writes the result of a task, to be gathered later.
+/// Writes the result of a single run to a file, which is later gathered into the database.
 pub fn write_task(folder: &Path, id: u64, run: &RunRecord) -> Result<PathBuf, StoreError> {
     let fail = |problem| StoreError::folder(folder, problem);
     let tasks = folder.join(TASKS);
@@ -86,7 +87,7 @@ pub fn write_task(folder: &Path, id: u64, run: &RunRecord) -> Result<PathBuf, St
     Ok(file)
 }
 
-/// Every result that has not been gathered, and its file.
+/// Reads every result of a single run that is not in the database yet, with the path of its file.
 pub fn read_tasks(folder: &Path) -> Result<Vec<(u64, RunRecord, PathBuf)>, StoreError> {
     let Ok(entries) = std::fs::read_dir(folder.join(TASKS)) else {
         return Ok(Vec::new());

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::{APPLICATION_ID, Outline, SCHEMA};
 use crate::{Axis, Energy, RunEnding, RunRecord, RunResult};
 
-/// Creates a database with everything but runs.
+/// Creates the database of a study without runs.
 pub fn create_database(path: &Path, outline: &Outline) -> Result<()> {
     let mut connection = Connection::open(path)?;
     connection.pragma_update(None, "journal_mode", "DELETE")?;
@@ -41,6 +41,7 @@ pub fn create_database(path: &Path, outline: &Outline) -> Result<()> {
     transaction.commit()
 }
 
+/// Inserts the configurations of the plan and their parameters.
 fn insert_configurations(transaction: &Transaction<'_>, outline: &Outline) -> Result<()> {
     let plan = &outline.plan;
     let mut one =
@@ -66,6 +67,7 @@ fn insert_configurations(transaction: &Transaction<'_>, outline: &Outline) -> Re
     Ok(())
 }
 
+/// Serialises a value as JSON text.
 fn json<T: Serialize>(value: &T) -> Result<String> {
     serde_json::to_string(value)
         .map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))
@@ -80,7 +82,7 @@ pub fn is_busy(problem: &rusqlite::Error) -> bool {
     )
 }
 
-/// Deletes the failed runs.
+/// Deletes the failed runs and returns their number.
 pub fn delete_failed_runs(connection: &mut Connection) -> Result<usize> {
     let transaction = connection.transaction()?;
     for table in ["run_enforced", "run_warning"] {
@@ -93,7 +95,7 @@ pub fn delete_failed_runs(connection: &mut Connection) -> Result<usize> {
     Ok(count)
 }
 
-/// Inserts runs, all or none.
+/// Inserts runs in one transaction: all or none.
 pub fn record(connection: &mut Connection, runs: &[(u64, RunRecord)]) -> Result<()> {
     let transaction = connection.transaction()?;
     for (id, run) in runs {
@@ -102,6 +104,7 @@ pub fn record(connection: &mut Connection, runs: &[(u64, RunRecord)]) -> Result<
     transaction.commit()
 }
 
+/// Inserts a run with its result or failure, its warnings and its reduced caps.
 fn insert_run(transaction: &Transaction<'_>, id: i64, run: &RunRecord) -> Result<()> {
     let (result, failure) = match &run.end {
         RunEnding::Done(result) => (Some(result), None),
@@ -201,7 +204,7 @@ fn insert_result(transaction: &Transaction<'_>, id: i64, result: &RunResult) -> 
     Ok(())
 }
 
-/// An energy and the ends of its interval in joules.
+/// The values of the three columns of an energy: the estimate and the ends of its interval, in joules.
 fn energy_columns(energy: Option<Energy>) -> (Option<f64>, Option<f64>, Option<f64>) {
     let interval = energy.and_then(|energy| energy.interval95);
     (

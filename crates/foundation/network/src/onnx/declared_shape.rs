@@ -18,10 +18,9 @@ pub fn is_fully_sized(info: &ValueInfo) -> bool {
 
 /// The shape that the file declares. If the first axis has no size, it is the batch and gets the size 1.
 pub fn declared_shape(info: &ValueInfo) -> Result<Shape, String> {
-    let missing = "has no shape in the file: give one with --input NAME=1x3x224x224";
     let tensor = info.kind.as_ref().and_then(|kind| kind.tensor.as_ref());
     let sizes = tensor.and_then(|tensor| tensor.shape.as_ref());
-    let sizes = sizes.ok_or_else(|| missing.replace("NAME", &shorten(&info.name)))?;
+    let sizes = sizes.ok_or("has no shape in the file")?;
     let mut known = Vec::with_capacity(sizes.axes.len().min(16));
     for (index, axis) in sizes.axes.iter().enumerate().take(17) {
         let size = axis.size.and_then(|size| u64::try_from(size).ok());
@@ -31,8 +30,7 @@ pub fn declared_shape(info: &ValueInfo) -> Result<Shape, String> {
             None => {
                 let symbol = shorten(axis.symbol.as_deref().unwrap_or("?"));
                 return Err(format!(
-                    "has no size for its axis {index} (`{symbol}`): give all of them with --input {}=...",
-                    shorten(&info.name)
+                    "has no size for its axis {index} (`{symbol}`) in the file"
                 ));
             }
         }

@@ -4,6 +4,7 @@
 use prost::Message;
 use prost::bytes::Bytes;
 
+/// The whole file (`ModelProto`).
 #[derive(Clone, PartialEq, Message)]
 pub struct Model {
     #[prost(message, optional, tag = "7")]
@@ -12,6 +13,7 @@ pub struct Model {
     pub opsets: Vec<Opset>,
 }
 
+/// The version of an operator set (`OperatorSetIdProto`).
 #[derive(Clone, PartialEq, Message)]
 pub struct Opset {
     #[prost(string, tag = "1")]
@@ -20,6 +22,7 @@ pub struct Opset {
     pub version: i64,
 }
 
+/// The graph of nodes (`GraphProto`).
 #[derive(Clone, PartialEq, Message)]
 pub struct Graph {
     #[prost(message, repeated, tag = "1")]
@@ -34,6 +37,7 @@ pub struct Graph {
     pub values: Vec<ValueInfo>,
 }
 
+/// A node of the graph (`NodeProto`).
 #[derive(Clone, PartialEq, Message)]
 pub struct Node {
     #[prost(string, repeated, tag = "1")]
@@ -50,6 +54,7 @@ pub struct Node {
     pub domain: String,
 }
 
+/// An attribute of a node (`AttributeProto`).
 #[derive(Clone, PartialEq, Message)]
 pub struct Attribute {
     #[prost(string, tag = "1")]
@@ -68,6 +73,7 @@ pub struct Attribute {
     pub ints: Vec<i64>,
 }
 
+/// A constant tensor (`TensorProto`).
 #[derive(Clone, PartialEq, Message)]
 pub struct Tensor {
     #[prost(int64, repeated, tag = "1")]
@@ -87,6 +93,7 @@ pub struct Tensor {
     pub raw_data: Bytes,
 }
 
+/// The name and type of an input, output or intermediate value (`ValueInfoProto`).
 #[derive(Clone, PartialEq, Message)]
 pub struct ValueInfo {
     #[prost(string, tag = "1")]
@@ -95,12 +102,14 @@ pub struct ValueInfo {
     pub kind: Option<Type>,
 }
 
+/// The type of a value (`TypeProto`).
 #[derive(Clone, PartialEq, Message)]
 pub struct Type {
     #[prost(message, optional, tag = "1")]
     pub tensor: Option<TensorType>,
 }
 
+/// The element type and shape of a tensor (`TypeProto.Tensor`).
 #[derive(Clone, PartialEq, Message)]
 pub struct TensorType {
     #[prost(int32, tag = "1")]
@@ -109,12 +118,14 @@ pub struct TensorType {
     pub shape: Option<Sizes>,
 }
 
+/// The sizes of all axes of a tensor (`TensorShapeProto`).
 #[derive(Clone, PartialEq, Message)]
 pub struct Sizes {
     #[prost(message, repeated, tag = "1")]
     pub axes: Vec<Axis>,
 }
 
+/// The size or the symbolic name of one axis (`TensorShapeProto.Dimension`).
 #[derive(Clone, PartialEq, Message)]
 pub struct Axis {
     #[prost(int64, optional, tag = "1")]

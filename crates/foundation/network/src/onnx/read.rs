@@ -60,6 +60,7 @@ pub fn read_onnx(path: &str, options: &OnnxOptions) -> Result<Network, NetworkEr
     .read(options)
 }
 
+/// Reads the bytes of a file, which must not be larger than protocol buffers allow.
 fn read_file(path: &str) -> Result<Vec<u8>, NetworkError> {
     let unreadable = |reason: String| NetworkError::Unreadable {
         path: path.to_owned(),
@@ -83,6 +84,7 @@ fn read_file(path: &str) -> Result<Vec<u8>, NetworkError> {
     Ok(bytes)
 }
 
+/// The state while the nodes of a file are turned into layers.
 struct Reader<'a> {
     path: &'a str,
     graph: &'a Graph,
@@ -100,6 +102,7 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
+    /// Reads the weights, inputs and nodes, and returns the network.
     fn read(mut self, options: &OnnxOptions) -> Result<Network, NetworkError> {
         self.read_weights()?;
         self.read_inputs(options)?;
@@ -138,6 +141,7 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// Reads the shapes of the weights that the file contains.
     fn read_weights(&mut self) -> Result<(), NetworkError> {
         for (index, tensor) in self.graph.initializers.iter().enumerate() {
             let value =
@@ -242,6 +246,7 @@ impl<'a> Reader<'a> {
         self.network.inputs = data.cloned().collect();
     }
 
+    /// Infers the outputs of a node, and adds a layer if the node computes something.
     fn add_node(
         &mut self,
         node: &'a Node,
@@ -302,6 +307,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
+    /// Records that the cost of the node's operator is unknown.
     fn add_unknown_operator(&mut self, node: &Node) {
         let operator = match node.domain.as_str() {
             "" | "ai.onnx" => shorten(&node.operator),

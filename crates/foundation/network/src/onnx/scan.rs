@@ -3,6 +3,7 @@
 
 /// The maximum number of decoded fields in a file; a network of a thousand layers has about twenty thousand.
 pub const MAX_FIELDS: u64 = 2_000_000;
+/// The maximum depth of nested protobuf messages.
 const MAX_DEPTH: usize = 24;
 
 /// The kinds of protobuf messages that are decoded.
@@ -21,6 +22,7 @@ enum Message {
 }
 
 impl Message {
+    /// The kind of the message in a field; `None` if the field does not contain a decoded message.
     fn child_kind(self, field: u64) -> Option<Self> {
         match (self, field) {
             (Self::Model, 7) => Some(Self::Graph),
@@ -46,10 +48,16 @@ impl Message {
 /// Checks that the bytes are a complete file whose decoded form fits into memory.
 pub fn scan(bytes: &[u8]) -> Result<(), String> {
     let mut fields = 0;
-    walk(bytes, Message::Model, 0, &mut fields)
+    scan_message(bytes, Message::Model, 0, &mut fields)
 }
 
-fn walk(mut rest: &[u8], message: Message, depth: usize, fields: &mut u64) -> Result<(), String> {
+/// Checks a message and the messages inside it, and counts their fields.
+fn scan_message(
+    mut rest: &[u8],
+    message: Message,
+    depth: usize,
+    fields: &mut u64,
+) -> Result<(), String> {
     if depth > MAX_DEPTH {
         return Err("it is nested too deep to be an ONNX model".to_owned());
     }
@@ -71,7 +79,7 @@ fn walk(mut rest: &[u8], message: Message, depth: usize, fields: &mut u64) -> Re
                 if message.unpacks(field) {
                     *fields += length as u64;
                 } else if let Some(inner) = message.child_kind(field) {
-                    walk(inside, inner, depth + 1, fields)?;
+                    scan_message(inside, inner, depth + 1, fields)?;
                 }
             }
             _ => return Err("it is damaged, or not an ONNX model".to_owned()),
@@ -90,6 +98,7 @@ fn truncated() -> String {
         .to_owned()
 }
 
+/// Skips the next `length` bytes.
 fn skip(rest: &mut &[u8], length: usize) -> Result<(), String> {
     *rest = rest.get(length..).ok_or_else(truncated)?;
     Ok(())

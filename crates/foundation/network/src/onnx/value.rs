@@ -25,6 +25,7 @@ pub struct Value {
 pub const MAX_NUMBERS: usize = 1 << 14;
 
 impl Value {
+    /// A tensor of which only the shape is known.
     pub fn with_shape(shape: Shape) -> Self {
         Self {
             shape: Some(shape),
@@ -121,6 +122,7 @@ fn numbers(tensor: &proto::Tensor, count: usize) -> Option<Vec<f64>> {
     (numbers.len() == count).then_some(numbers)
 }
 
+/// Reads up to `count` packed whole numbers (protobuf varints); `None` if the bytes are damaged.
 fn packed(blobs: &[prost::bytes::Bytes], count: usize) -> Option<Vec<f64>> {
     let mut numbers = Vec::new();
     for blob in blobs {

@@ -95,11 +95,11 @@ pub fn weight_inputs<'a>(
 /// Which graph inputs a tensor depends on.
 #[derive(Clone, Copy, PartialEq)]
 enum Role {
-    /// It depends on no graph input.
+    /// The tensor depends on no graph input.
     Constant,
-    /// It depends only on inputs of this group, which may be weights.
+    /// The tensor depends only on graph inputs of the group with this index, which may be weights.
     Candidate(usize),
-    /// It depends on the network's data.
+    /// The tensor depends on the network's data.
     Data,
 }
 
@@ -115,6 +115,7 @@ struct Group {
     first_size: Option<u64>,
 }
 
+/// Finds the weights among the graph inputs by following their use from node to node.
 struct Finder<'a, F> {
     roles: HashMap<&'a str, Role>,
     groups: Vec<Group>,
@@ -124,6 +125,7 @@ struct Finder<'a, F> {
 }
 
 impl<'a, F: Fn(&str) -> bool> Finder<'a, F> {
+    /// Records how a node uses its inputs, and the role of its outputs.
     fn visit(&mut self, node: &'a Node) {
         let roles: Vec<Role> = node.inputs.iter().map(|name| self.role(name)).collect();
         let output = match node.operator.as_str() {
@@ -151,6 +153,7 @@ impl<'a, F: Fn(&str) -> bool> Finder<'a, F> {
         }
     }
 
+    /// Marks the inputs of an operator that are weights or data by their position.
     fn visit_weighted(&mut self, operator: &str, roles: &[Role], positions: &[usize]) {
         let is_product = operator == "MatMul";
         // The left factor of a product may be the weight, if the right one is data.
@@ -173,6 +176,7 @@ impl<'a, F: Fn(&str) -> bool> Finder<'a, F> {
         }
     }
 
+    /// The role of a tensor, by its name.
     fn role(&self, name: &str) -> Role {
         match self.roles.get(name) {
             Some(role) => *role,
@@ -197,6 +201,7 @@ impl<'a, F: Fn(&str) -> bool> Finder<'a, F> {
         combined
     }
 
+    /// Merges two groups and returns the index of the result.
     fn merge(&mut self, a: usize, b: usize) -> usize {
         let (a, b) = (self.group_of(a), self.group_of(b));
         let other = self.groups[b];
@@ -208,6 +213,7 @@ impl<'a, F: Fn(&str) -> bool> Finder<'a, F> {
         a
     }
 
+    /// The index of the group into which a group was merged.
     fn group_of(&mut self, mut index: usize) -> usize {
         while self.groups[index].parent != index {
             let above = self.groups[index].parent;

@@ -8,6 +8,7 @@ pub struct Arguments<'a> {
 }
 
 impl<'a> Arguments<'a> {
+    /// Sorts the words after an operation into positional values, options and flags.
     pub fn new(words: &'a [String]) -> Self {
         let (operation, rest) = words
             .split_first()
@@ -31,24 +32,29 @@ impl<'a> Arguments<'a> {
         Ok(self.plain.remove(0))
     }
 
+    /// Takes the next positional argument as a whole number.
     pub fn number(&mut self, what: &str) -> Result<u64, String> {
         number(self.next(what)?)
     }
 
+    /// Takes the value of `key=value`; `None` if it is absent.
     pub fn option(&mut self, key: &str) -> Option<&'a str> {
         let index = self.pairs.iter().position(|(known, _)| *known == key)?;
         Some(self.pairs.remove(index).1)
     }
 
+    /// Takes the value of `key=value` as a whole number, or `otherwise` if it is absent.
     pub fn number_option(&mut self, key: &str, otherwise: u64) -> Result<u64, String> {
         self.option(key).map_or(Ok(otherwise), number)
     }
 
+    /// Takes a flag, and returns whether it was present.
     pub fn flag(&mut self, name: &str) -> bool {
         let index = self.plain.iter().position(|word| *word == name);
         index.map(|index| self.plain.remove(index)).is_some()
     }
 
+    /// Checks that every argument was taken.
     pub fn finish(self) -> Result<(), String> {
         let left = self.plain.first().copied();
         match left.or(self.pairs.first().map(|(key, _)| *key)) {

@@ -7,14 +7,17 @@ use super::tree::Statement;
 use super::{LineError, layers};
 use crate::{Kind, Layer, Shape};
 
-/// The maximum numbers of layers, of repetitions and of nested calls. Without them a small file could produce
-/// an enormous network.
+/// The maximum number of layers. Without such limits a small file could produce an enormous network.
 const MAX_LAYERS: usize = 100_000;
+/// The maximum number of statements executed, repetitions included.
 const MAX_STEPS: usize = 1_000_000;
+/// The maximum depth of nested calls.
 const MAX_DEPTH: usize = 32;
 
+/// The values of variables by name.
 type Variables = HashMap<String, String>;
 
+/// The state while statements are turned into layers.
 struct Builder<'a> {
     definitions: &'a HashMap<&'a str, &'a Statement>,
     layers: Vec<Layer>,
@@ -42,7 +45,7 @@ pub fn build(
         depth: 0,
         steps: 0,
     };
-    builder.block(body.iter().copied(), settings, "")?;
+    builder.run_block(body.iter().copied(), settings, "")?;
     match builder.layers.is_empty() {
         true => Err((1, "the description has no layers".to_owned())),
         false => Ok(builder.layers),
@@ -50,7 +53,8 @@ pub fn build(
 }
 
 impl Builder<'_> {
-    fn block<'s>(
+    /// Executes a block of statements; `scope` is the prefix of the layers' names.
+    fn run_block<'s>(
         &mut self,
         statements: impl Iterator<Item = &'s Statement>,
         variables: &Variables,
@@ -68,13 +72,13 @@ impl Builder<'_> {
             let word = words.first().map_or("", String::as_str);
             if word == "branch" {
                 self.current = fork.get_or_insert_with(|| self.current.clone()).clone();
-                self.block(statement.children.iter(), variables, scope)?;
+                self.run_block(statement.children.iter(), variables, scope)?;
                 ends.push(self.current.clone());
                 continue;
             }
             let inputs = std::mem::take(&mut ends);
             fork = None;
-            self.statement(statement, &words, inputs, variables, scope)?;
+            self.run_statement(statement, &words, inputs, variables, scope)?;
         }
         match ends.is_empty() {
             true => Ok(()),
@@ -85,7 +89,8 @@ impl Builder<'_> {
         }
     }
 
-    fn statement(
+    /// Executes one statement on the tensors `inputs`.
+    fn run_statement(
         &mut self,
         statement: &Statement,
         words: &[String],
@@ -108,9 +113,9 @@ impl Builder<'_> {
                 let times = number(times).map_err(fault)?;
                 for _ in 0..times {
                     if rest.is_empty() {
-                        self.block(statement.children.iter(), variables, scope)?;
+                        self.run_block(statement.children.iter(), variables, scope)?;
                     } else {
-                        self.statement(statement, rest, Vec::new(), variables, scope)?;
+                        self.run_statement(statement, rest, Vec::new(), variables, scope)?;
                     }
                     if self.steps > MAX_STEPS {
                         return Err(fault("too many repetitions".to_owned()));
@@ -140,6 +145,7 @@ impl Builder<'_> {
         }
     }
 
+    /// The shape of a tensor that an earlier line saved with `keep`.
     fn saved_shape(&self, name: &str) -> Result<Shape, String> {
         let shape = self.saved_shapes.get(name).cloned();
         shape.ok_or_else(|| {
@@ -149,6 +155,7 @@ impl Builder<'_> {
         })
     }
 
+    /// Adds a layer that joins several tensors: `concat`, `add` or `multiply`.
     fn join(&mut self, words: &[String], inputs: Vec<Shape>, scope: &str) -> Result<(), String> {
         let inputs = match words {
             [_] => inputs,
@@ -163,6 +170,7 @@ impl Builder<'_> {
         Ok(())
     }
 
+    /// Adds the layer that an operation with one input describes.
     fn layer(&mut self, words: &[String], scope: &str) -> Result<(), String> {
         let input = self.current.clone();
         let parsed = layers::layer(words, &input)?;
@@ -180,6 +188,7 @@ impl Builder<'_> {
         Ok(())
     }
 
+    /// Appends a layer to the network and makes its output the present tensor.
     fn push(
         &mut self,
         word: &str,
@@ -206,6 +215,7 @@ impl Builder<'_> {
         });
     }
 
+    /// A unique name for a layer, made from its operation.
     fn name(&mut self, word: &str, scope: &str) -> String {
         let name = format!("{scope}{word}");
         let times = self.name_counts.entry(name.clone()).or_default();
@@ -231,7 +241,7 @@ impl Builder<'_> {
         }
         self.depth += 1;
         let scope = self.name(&words[0], scope) + ".";
-        self.block(definition.children.iter(), &variables, &scope)?;
+        self.run_block(definition.children.iter(), &variables, &scope)?;
         self.depth -= 1;
         Ok(())
     }

@@ -48,6 +48,7 @@ pub fn layer(words: &[String], input: &Shape) -> Result<ParsedLayer, String> {
     Ok(parsed)
 }
 
+/// Parses the operation `word` with its arguments.
 fn parse_operation(
     word: &str,
     arguments: &mut Arguments<'_>,
@@ -128,6 +129,7 @@ fn global_pool(input: &Shape) -> Result<ParsedLayer, String> {
     })
 }
 
+/// Parses an embedding, which looks up rows of a table.
 fn embedding(arguments: &mut Arguments<'_>, input: &Shape) -> Result<ParsedLayer, String> {
     let rows = arguments.number("the number of rows of its table")?;
     let width = arguments.number("the length of a row")?;
@@ -140,6 +142,7 @@ fn embedding(arguments: &mut Arguments<'_>, input: &Shape) -> Result<ParsedLayer
     })
 }
 
+/// A result that is the same data in another shape, without cost.
 fn view(sizes: Vec<u64>) -> Result<ParsedLayer, String> {
     Ok(ParsedLayer {
         kind: None,
@@ -148,6 +151,7 @@ fn view(sizes: Vec<u64>) -> Result<ParsedLayer, String> {
     })
 }
 
+/// Parses the kernel, stride, padding and dilation of a sliding window.
 fn window(arguments: &mut Arguments<'_>, input: &Shape) -> Result<Window, String> {
     let space = input.space();
     let axes = space.len();
@@ -170,6 +174,7 @@ fn window(arguments: &mut Arguments<'_>, input: &Shape) -> Result<Window, String
     Ok(window)
 }
 
+/// Parses a convolution with this number of output channels.
 fn convolution(
     arguments: &mut Arguments<'_>,
     input: &Shape,
@@ -207,6 +212,7 @@ fn convolution(
     })
 }
 
+/// Parses a fully connected layer; `outer` has the sizes of the axes before the last one.
 fn fully_connected(
     arguments: &mut Arguments<'_>,
     inputs: u64,
@@ -228,6 +234,7 @@ fn fully_connected(
     })
 }
 
+/// Parses a pooling layer.
 fn pool(
     arguments: &mut Arguments<'_>,
     input: &Shape,

@@ -23,7 +23,7 @@ pub fn parse(name: &str, text: &str) -> Result<Network, NetworkError> {
     })
 }
 
-/// The statements of a description, sorted by purpose.
+/// The statements of a description, grouped by purpose.
 #[derive(Default)]
 struct Head<'a> {
     input: Option<Shape>,
@@ -33,6 +33,7 @@ struct Head<'a> {
     body: Vec<&'a Statement>,
 }
 
+/// Reads a description; the error has the number of its line.
 fn read(name: &str, text: &str) -> Result<Network, LineError> {
     let statements = tree::tree(text)?;
     let mut network = Network {
@@ -62,6 +63,7 @@ fn read(name: &str, text: &str) -> Result<Network, LineError> {
     Ok(network)
 }
 
+/// Builds the layers, with the values of variables in `settings`.
 fn layers(
     head: &Head<'_>,
     input: &Shape,
@@ -70,6 +72,7 @@ fn layers(
     build::build(&head.body, &head.definitions, input, settings)
 }
 
+/// Sorts one statement into the network's properties or into `head`.
 fn read_statement<'a>(
     network: &mut Network,
     head: &mut Head<'a>,

@@ -80,6 +80,7 @@ fn innermost_indentation(open: &[(Option<usize>, Statement)]) -> usize {
     parent.unwrap_or(0)
 }
 
+/// Ends the innermost open statement and adds it to the one around it.
 fn close(open: &mut Vec<(Option<usize>, Statement)>) {
     if let Some((_, done)) = open.pop()
         && let Some((_, parent)) = open.last_mut()

@@ -209,3 +209,24 @@ pub fn kill(signal: &str, pid: u32) {
         .status();
     assert!(status.unwrap().success());
 }
+
+/// Stops a process, and waits until all of its threads have stopped: `kill` returns while some of them still run.
+pub fn stop(pid: u32) {
+    kill("-STOP", pid);
+    let is_stopped = |task: std::fs::DirEntry| {
+        let stat = std::fs::read_to_string(task.path().join("stat")).unwrap_or_default();
+        let state = stat
+            .rsplit_once(") ")
+            .and_then(|(_, rest)| rest.chars().next());
+        state.is_none_or(|state| state == 'T')
+    };
+    loop {
+        let mut tasks = std::fs::read_dir(format!("/proc/{pid}/task"))
+            .unwrap()
+            .flatten();
+        if tasks.all(is_stopped) {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}

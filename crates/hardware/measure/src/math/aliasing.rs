@@ -13,7 +13,8 @@ pub(crate) struct PowerRange {
 }
 
 impl PowerRange {
-    /// The range from the lowest power measured to the highest, or to the power cap if that is known.
+    /// The range of all measured power values; if the device's power cap is known and higher, the range
+    /// extends to it.
     pub fn from_readings(trace: &Trace, steps: &CounterSteps) -> Self {
         let polled = trace.instant.iter().chain(&trace.average);
         let means = steps.steps.windows(2).filter_map(|pair| {
@@ -35,30 +36,33 @@ impl PowerRange {
         }
     }
 
+    /// The lowest power, in watts.
     pub fn lowest(&self) -> f64 {
         self.low
     }
 
+    /// The difference between highest and lowest power, in watts.
     pub fn width(&self) -> f64 {
         self.high - self.low
     }
 
+    /// The mean of lowest and highest power, in watts.
     pub fn middle(&self) -> f64 {
         0.5 * (self.low + self.high)
     }
 
-    /// The standard deviation, in watts, of power that switches between the two ends of the range and has this
-    /// mean.
+    /// The largest possible standard deviation of power with this mean, in watts: power that switches between
+    /// the lowest and the highest value.
     pub fn two_level_deviation(&self, mean: f64) -> f64 {
         let spread = (self.high - mean).max(0.0) * (mean - self.low).max(0.0);
         spread.sqrt().max(0.005 * mean.abs()).max(1e-3)
     }
 }
 
-/// The uncertainty of a sensor that averages over only a part of each update period.
+/// The uncertainty of a power sensor that averages over only a part of each update period.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct AliasingUncertainty {
-    /// The part of the time that the sensor measures; `None` if that is all of it.
+    /// The part of the time that the sensor measures; `None` if it measures all of the time.
     pub share: Option<Ratio>,
     /// The standard deviation that aliasing adds to the energy of the measurement window, in joules.
     pub deviation: f64,
@@ -68,11 +72,11 @@ pub(crate) struct AliasingUncertainty {
 /// or do not stay in step with the sensor.
 const SHORTEST_ALIASED_PERIOD: f64 = 0.05;
 
-/// Estimates the error of a sensor with gaps between its windows.
+/// Estimates the error of a sensor that does not measure all of the time.
 ///
-/// A load in step with the sensor is misjudged in the same way in every period: such errors add up and do not
-/// average out. The readings show its jumps, each somewhere between two readings. They do not show a load whose
-/// period divides the sensor's; only the device's range of power bounds that error.
+/// If the load varies in step with the sensor, the sensor errs in the same way in every period: such errors
+/// add up and do not average out. Jumps between readings show a part of this error. A load whose period
+/// divides the sensor's shows no jumps; its error is bounded only by the device's range of power.
 pub(crate) fn aliasing_error(
     values: &[PolledPower],
     sensor: &WindowSensor,
@@ -110,7 +114,7 @@ pub(crate) fn aliasing_error(
     }
 }
 
-/// The median time between two new values of a sensor, in seconds.
+/// The median time between two new values of a polled sensor, in seconds.
 fn spacing(values: &[PolledPower]) -> f64 {
     let mut gaps: Vec<f64> = values
         .windows(2)

@@ -6,7 +6,7 @@ use sweetspot_quantity::{Joules, Ratio, Seconds};
 use super::readings::{CounterReading, Gap, GapReason, Span};
 use super::update_schedule::UpdateSchedule;
 
-/// The change between two readings of a counter.
+/// The change between two readings of an energy counter.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum CounterChange {
     /// The counter's value did not change.
@@ -20,9 +20,9 @@ pub enum CounterChange {
 }
 
 impl CounterChange {
-    /// Classifies the change between two readings. A smaller value is a wrap-around where the modulus is known
-    /// and the implied energy is at most `most`, the energy that can have been drawn in the time; otherwise it
-    /// is a reset.
+    /// Classifies the change between two readings. A lower second value is a wrap-around if the modulus is
+    /// known and the implied energy is at most `most`, which is the energy that the device can have drawn
+    /// meanwhile; otherwise it is a reset.
     pub fn between(before: Joules, after: Joules, modulus: Option<Joules>, most: Joules) -> Self {
         if after == before {
             return Self::Same;
@@ -39,20 +39,19 @@ impl CounterChange {
     }
 }
 
-/// The energy at a step of the counter.
+/// A moment at which an energy counter was updated, and the energy that it had counted by then.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CounterStep {
-    /// The time span within which the counter stepped.
+    /// The time span within which the counter was updated.
     pub span: Span,
-    /// The energy counted since the first step of the same run, corrected for wrap-arounds.
+    /// The energy counted since the first step after the last reset, corrected for wrap-arounds.
     pub energy: Joules,
-    /// The index of the run: a reset of the counter begins a new run, and only energies of the same run can be
-    /// compared.
+    /// The number of counter resets before this step. Only energies with the same number can be compared.
     pub run: usize,
 }
 
 impl CounterStep {
-    /// The best estimate of the step's moment.
+    /// The best estimate of the step's time: the middle of its span.
     pub fn at(&self) -> Moment {
         self.span.middle()
     }
@@ -67,15 +66,16 @@ const STUCK_PERIODS: f64 = 2.0;
 /// mostly noise.
 const MIN_COMPARED_SPAN: Seconds = Seconds::new(0.25);
 
-/// The steps of a counter, found from its readings, and the spans for which there are none.
+/// The steps of an energy counter, found from its readings, and the gaps without readings.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CounterSteps {
     /// The steps in order of time; several readings of one value make one step.
     pub steps: Vec<CounterStep>,
-    /// Resets, and spans in which the counter was stuck.
+    /// The time spans in which the counter was reset or stuck.
     pub gaps: Vec<Gap>,
-    /// The relative standard deviation of the update period; `None` if no regular schedule was found.
-    pub drift: Option<Ratio>,
+    /// The relative standard deviation of the counter's update period; `None` if no regular schedule was
+    /// found.
+    pub period_deviation: Option<Ratio>,
 }
 
 /// Consecutive readings of a counter that showed the same value.
@@ -124,9 +124,9 @@ impl CounterSteps {
         result
     }
 
-    /// Compares the counter with the energy that power sensors measured between two steps (`drawn`). A counter
-    /// that wrapped around unnoticed, possibly more than once, is corrected; one that was reset unnoticed
-    /// begins a new run.
+    /// Compares the counter with the energy that power sensors measured between two steps; `drawn` computes
+    /// that energy. A counter that wrapped around unnoticed, possibly more than once, is corrected; one that
+    /// was reset unnoticed begins a new run.
     pub fn correct_by_power(
         &mut self,
         modulus: Option<Joules>,
@@ -170,7 +170,8 @@ impl CounterSteps {
         }
     }
 
-    /// Moves every step to the regular schedule on which the counter updates, where one fits the observations.
+    /// Moves every step to the regular schedule on which the counter updates, if such a schedule fits the
+    /// readings.
     fn fit_to_schedule(&mut self, period: Seconds) {
         let seen: Vec<Span> = self.steps.iter().map(|step| step.span).collect();
         let Some(schedule) = UpdateSchedule::fit(&seen, period) else {
@@ -187,7 +188,7 @@ impl CounterSteps {
             })
             .collect();
         if 2 * placed.len() >= self.steps.len() {
-            self.drift = Some(schedule.drift());
+            self.period_deviation = Some(schedule.period_deviation());
             self.steps = placed;
         }
     }
@@ -203,8 +204,9 @@ impl CounterSteps {
 }
 
 impl Level {
-    /// The span in which the counter changed to this value: after the previous value was last read, before this
-    /// one was first read, and at most one period before the next one.
+    /// The time span in which the counter changed to this value: after the last read of the previous value,
+    /// before the first read of this value, and at least one update period before the first read of the next
+    /// value.
     fn appearance(&self, index: usize, levels: &[Self], period: Seconds) -> Span {
         let mut begin = self.last.begin + -period;
         let mut end = self.first.end;
@@ -222,6 +224,7 @@ impl Level {
     }
 }
 
+/// Groups consecutive readings with the same value.
 fn levels(readings: &[CounterReading]) -> Vec<Level> {
     let mut levels: Vec<Level> = Vec::new();
     for reading in readings {
@@ -237,6 +240,7 @@ fn levels(readings: &[CounterReading]) -> Vec<Level> {
     levels
 }
 
+/// Creates a gap in the readings of the energy counter.
 const fn gap(span: Span, reason: GapReason) -> Gap {
     Gap {
         sensor: sweetspot_device::SensorKind::EnergyCounter,

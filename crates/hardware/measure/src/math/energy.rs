@@ -13,11 +13,11 @@ pub struct Energy {
     pub value: Joules,
     /// The 95 % confidence interval. It excludes the board's own gain error, which its sensors cannot see.
     pub interval95: (Joules, Joules),
-    /// The method that produced the value.
+    /// The method by which the value was measured.
     pub method: Method,
-    /// The part of the measurement window to which the value applies.
+    /// The part of the measurement window for which there are readings; `value` is the energy of this part.
     pub covered: Span,
-    /// The spans without readings. Gaps within `covered` were bridged, and `interval95` is wide enough for
+    /// The time spans without readings. Those within `covered` were bridged, and `interval95` allows for
     /// them.
     pub missing: Vec<Gap>,
     /// Remarks about the reliability of the value.
@@ -30,14 +30,14 @@ impl Energy {
         (self.interval95.1 - self.value) / Z95
     }
 
-    /// Multiplies the width of the interval by a factor.
+    /// Multiplies the width of the 95 % interval by a factor.
     pub(crate) fn inflate(&mut self, by: f64) {
         let half = self.deviation() * (by * Z95);
         self.interval95 = ((self.value - half).max(Joules::ZERO), self.value + half);
     }
 
-    /// The parts at either end of a window that the value does not cover, except those no longer than the usual
-    /// time between two readings.
+    /// The parts at the beginning and end of a measurement window that the value does not cover. Parts no
+    /// longer than the usual time between two readings are ignored.
     pub fn uncovered(&self, window: &Span) -> impl Iterator<Item = Span> + use<> {
         let ends = [
             Span::new(window.begin, self.covered.begin.max(window.begin)),
@@ -66,17 +66,18 @@ pub(crate) const Z95: f64 = 1.96;
 pub enum Note {
     /// There are no readings at an end of the measurement window, so the value covers a shorter span.
     Trimmed {
-        /// The time left out at the beginning.
+        /// The time at the beginning of the measurement window that the value does not cover.
         begin: Seconds,
-        /// The time left out at the end.
+        /// The time at the end of the measurement window that the value does not cover.
         end: Seconds,
     },
-    /// The sensor measures only this part of the time, so it may misjudge a load whose period matches the
-    /// sensor's.
+    /// The power sensor measures only this part of the time, so it may misjudge a load whose period matches
+    /// the sensor's.
     Partial(Ratio),
-    /// The wall clock was set within the window: samples before and after it may be misplaced.
+    /// The wall clock was set within the measurement window, so samples around that moment may have wrong
+    /// times.
     ClockStepped,
-    /// There were too few readings to learn how power varies: the interval is a conservative guess.
+    /// There were too few readings to learn how power varies, so the interval is a conservative guess.
     FewReadings,
 }
 
@@ -97,18 +98,22 @@ impl std::fmt::Display for Note {
                 )
             }
             Self::Partial(share) => write!(f, "the sensor measures only {share} of the time"),
-            Self::ClockStepped => f.write_str("the wall clock was set within the window"),
-            Self::FewReadings => f.write_str("few readings: the interval is a conservative guess"),
+            Self::ClockStepped => {
+                f.write_str("the wall clock was set within the measurement window")
+            }
+            Self::FewReadings => {
+                f.write_str("few readings: the 95 % interval is a conservative guess")
+            }
         }
     }
 }
 
-/// An energy value, and those of the other methods for comparison.
+/// The energy of a measurement window by the chosen method, and by the other methods for comparison.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CheckedEnergy {
-    /// The value of the chosen method.
+    /// The energy as measured by the chosen method.
     pub energy: Energy,
-    /// The values of the other methods.
+    /// The energy as measured by each other method, compared with the chosen one.
     pub checks: Vec<Check>,
 }
 
@@ -122,19 +127,21 @@ impl CheckedEnergy {
 /// The value of another method for the same measurement window, compared with the chosen one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Check {
-    /// The other method's value.
+    /// The energy as measured by the other method.
     pub energy: Energy,
-    /// The difference from the chosen method's value, relative to that value.
+    /// The difference between the two methods' energies, relative to that of the chosen method.
     pub difference: Ratio,
-    /// Whether the difference is within three standard deviations of both together.
+    /// Whether the two energies differ by at most three times their combined standard deviation.
     pub agrees: bool,
 }
 
-/// The number of standard deviations beyond which two values disagree; with fewer, one of several checks would
-/// differ by chance too often.
+/// Two energies disagree if they differ by more than this many standard deviations. With fewer, one of
+/// several checks would disagree by chance too often.
 const MAX_DEVIATIONS_APART: f64 = 3.0;
 
 impl Check {
+    /// Compares the energy by another method with that of the chosen method; `None` if the two
+    /// cover times of different length.
     pub(crate) fn compare(other: Energy, chosen: &Energy) -> Option<Self> {
         // Values for spans of different length cannot be compared.
         let length = |energy: &Energy| energy.covered.length();
@@ -155,14 +162,16 @@ impl Check {
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum EnergyError {
     /// The measurement window has this length, which is not positive.
-    #[error("a window of {0:.3} has no energy: it must end after it begins")]
+    #[error("the measurement window has a length of {0:.3}: it must end after it begins")]
     Empty(Seconds),
     /// The method's sensor has no readings in the measurement window.
-    #[error("no {what} within the window of {window:.3}: use another method, or a longer window")]
+    #[error(
+        "no {what} within the measurement window of {window:.3}: use another method, or a longer window"
+    )]
     NoReadings {
-        /// The kind of readings that are missing, for the message.
+        /// The kind of readings that are missing, such as "samples of the driver's buffer".
         what: &'static str,
-        /// The length of the window.
+        /// The length of the measurement window.
         window: Seconds,
     },
 }

@@ -13,16 +13,16 @@ use super::power_process::PowerProcess;
 use super::readings::{Gap, GapReason, Response, Span, Trace};
 use crate::method::{Method, MethodChoice};
 
-/// Readings up to this long before and after a measurement window are used for its energy.
+/// Readings up to this long before and after a measurement window are also used to estimate its energy.
 pub(super) const CONTEXT: Seconds = Seconds::new(1.5);
-/// If two samples are farther apart than this, readings are missing between them. The driver itself leaves at
-/// most 46 ms (H200).
+/// If two buffer samples are farther apart than this, samples between them are missing. The driver itself
+/// leaves at most 46 ms between samples (H200).
 const MAX_SAMPLE_GAP: Seconds = Seconds::new(0.08);
 
-/// The relative standard deviation assumed of any clock's rate.
+/// The assumed relative standard deviation of a clock's rate.
 pub(super) const CLOCK_DEVIATION: f64 = 1e-4;
 
-/// Estimates the energy of windows from the readings of one device.
+/// Estimates the energy of measurement windows from the readings of one device.
 #[derive(Clone, Debug)]
 pub struct EnergyEstimator<'a> {
     pub(super) trace: &'a Trace,
@@ -32,7 +32,7 @@ pub struct EnergyEstimator<'a> {
 }
 
 impl<'a> EnergyEstimator<'a> {
-    /// Prepares the readings of one device.
+    /// Creates the estimator, and finds the steps of the energy counter in the readings.
     pub fn new(trace: &'a Trace) -> Self {
         let model = &trace.model;
         let mut steps = CounterSteps::from_readings(
@@ -124,6 +124,8 @@ impl<'a> EnergyEstimator<'a> {
         energy
     }
 
+    /// The random process that is assumed if there are too few readings to fit one: power jumps over the
+    /// device's whole range.
     fn conservative_process(&self, observations: &Observations, response: f64) -> FittedProcess {
         let mean = observations
             .spread()
@@ -140,6 +142,8 @@ impl<'a> EnergyEstimator<'a> {
         }
     }
 
+    /// Creates the energy value from the filter's result; `extra` is added to its variance, in joules
+    /// squared.
     pub(super) fn energy_from(
         &self,
         outcome: &Outcome,
@@ -162,13 +166,13 @@ impl<'a> EnergyEstimator<'a> {
         }
     }
 
-    /// The relative standard deviation of times on the counter's schedule, at least [`CLOCK_DEVIATION`].
+    /// The relative standard deviation of the counter's update period, combined with [`CLOCK_DEVIATION`].
     pub(super) fn timing_deviation(&self) -> f64 {
-        let drift = self.steps.drift.map_or(0.0, Ratio::get);
-        drift.hypot(CLOCK_DEVIATION)
+        let period_deviation = self.steps.period_deviation.map_or(0.0, Ratio::get);
+        period_deviation.hypot(CLOCK_DEVIATION)
     }
 
-    /// Widens the interval by the unknown energy drawn during resets of the counter.
+    /// Widens the interval by the energy that the counter lost in resets, which is unknown.
     pub(super) fn widen_for_resets(&self, energy: &mut Energy) {
         let resets = energy.missing.iter();
         let lost: f64 = resets
@@ -193,7 +197,8 @@ impl<'a> EnergyEstimator<'a> {
         Span::new(begin, end)
     }
 
-    /// The part of the measurement window that has readings, allowing for the usual time between two of them.
+    /// The part of the measurement window that has readings, allowing for the usual time between two
+    /// readings. The note says what was cut off.
     pub(super) fn trim_to_readings(
         &self,
         window: &Span,
@@ -214,7 +219,7 @@ impl<'a> EnergyEstimator<'a> {
         Ok((covered, note))
     }
 
-    /// The gaps of these sensors' readings within a span.
+    /// The gaps in the readings of these sensors within a time span.
     pub(super) fn gaps_within(&self, sensors: &[SensorKind], within: &Span) -> Vec<Gap> {
         let known = self.trace.gaps.iter().chain(&self.steps.gaps);
         let mut missing: Vec<Gap> = known
@@ -241,23 +246,26 @@ impl<'a> EnergyEstimator<'a> {
     }
 }
 
+/// Whether a moment lies within a span.
 fn inside(span: &Span, moment: Moment) -> bool {
     span.begin <= moment && moment <= span.end
 }
 
+/// The items whose time, given by `at`, lies within a span. The items must be sorted by time.
 pub(super) fn within<'a, T>(sorted: &'a [T], span: &Span, at: impl Fn(&T) -> Moment) -> &'a [T] {
     let begin = sorted.partition_point(|item| at(item) < span.begin);
     let end = sorted.partition_point(|item| at(item) <= span.end);
     &sorted[begin..end.max(begin)]
 }
 
-/// Widens the interval by a standard deviation that is this part of the value.
+/// Widens the 95 % interval by an independent error whose standard deviation is `part` of the value.
 pub(super) fn widen(energy: &mut Energy, part: f64) {
     let more = part * energy.value.get();
     let half = Joules::new(Z95 * energy.deviation().get().hypot(more));
     energy.interval95 = ((energy.value - half).max(Joules::ZERO), energy.value + half);
 }
 
+/// The error that the measurement window has no readings of the kind `what`.
 pub(super) fn no_readings(what: &'static str, window: &Span) -> EnergyError {
     EnergyError::NoReadings {
         what,

@@ -7,23 +7,29 @@
 
 use super::power_process::{PowerProcess, Transition};
 
+/// The index of the energy drawn so far, `E`, in the filter's state.
 const ENERGY_INDEX: usize = 0;
+/// The index of the power, `p`, in the filter's state.
 const POWER_INDEX: usize = 1;
+/// The index of the driver buffer's smoothed power, `f`, in the filter's state.
 const FILTERED_INDEX: usize = 2;
+/// The index of the driver buffer's constant error, in watts, in the filter's state.
 const OFFSET_INDEX: usize = 3;
+/// The index of the first saved energy in the filter's state.
 const FIRST_SAVED_INDEX: usize = 4;
 
-/// The index of a state variable that contains the energy at one saved moment.
+/// The index of a saved energy in the filter's state: the energy drawn up to a chosen moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct EnergySlot(usize);
 
 impl EnergySlot {
+    /// The saved energy with this index.
     pub const fn new(index: usize) -> Self {
         Self(FIRST_SAVED_INDEX + index)
     }
 }
 
-/// The state of the filter: the means and covariances of its variables.
+/// The state of the Kalman filter: the means and covariances of its variables.
 #[derive(Clone, Debug)]
 pub(crate) struct Filter {
     size: usize,
@@ -40,8 +46,8 @@ pub(crate) struct Innovation {
 }
 
 impl Filter {
-    /// Creates the filter in the stationary state of the process. `offset` is the standard deviation of the
-    /// buffer's constant error, in watts.
+    /// Creates the filter in the stationary state of the process, with room for `saved_energies`. `offset` is
+    /// the standard deviation of the driver buffer's constant error, in watts.
     pub fn new(process: &PowerProcess, saved_energies: usize, offset: f64) -> Self {
         let size = FIRST_SAVED_INDEX + saved_energies;
         let mut filter = Self {
@@ -59,7 +65,7 @@ impl Filter {
         filter
     }
 
-    /// Advances the state in time.
+    /// Advances the filter's state in time.
     pub fn advance(&mut self, by: &Transition) {
         let n = self.size;
         let [e, p, f] = [self.mean[0], self.mean[1], self.mean[2]];
@@ -96,8 +102,8 @@ impl Filter {
         }
     }
 
-    /// Saves the present energy in a state variable. `blur` is the variance, in joules squared, due to the
-    /// uncertain moment.
+    /// Saves the energy drawn so far in a state variable. `blur` is the additional variance, in joules
+    /// squared, because the moment is uncertain.
     pub fn save_energy(&mut self, place: EnergySlot, blur: f64) {
         let n = self.size;
         self.mean[place.0] = self.mean[ENERGY_INDEX];
@@ -110,7 +116,7 @@ impl Filter {
         self.covariance[place.0 * n + place.0] = self.covariance[0] + blur;
     }
 
-    /// Updates the state with a sample of the buffer, in watts above the mean power.
+    /// Updates the state with a sample of the driver's buffer. `power` is in watts above the process's mean.
     pub fn observe_buffer(&mut self, power: f64, variance: f64) -> Innovation {
         self.observe(
             &[(FILTERED_INDEX, 1.0), (OFFSET_INDEX, 1.0)],
@@ -119,7 +125,7 @@ impl Filter {
         )
     }
 
-    /// Updates the state with a measured energy since a saved moment.
+    /// Updates the state with the energy measured since a saved moment, in joules.
     pub fn observe_energy_since(
         &mut self,
         place: EnergySlot,
@@ -129,6 +135,8 @@ impl Filter {
         self.observe(&[(ENERGY_INDEX, 1.0), (place.0, -1.0)], energy, variance)
     }
 
+    /// Updates the state with a measured value of a linear combination of state variables; `what` lists their
+    /// indices and coefficients.
     fn observe(&mut self, what: &[(usize, f64)], value: f64, variance: f64) -> Innovation {
         let n = self.size;
         let expected: f64 = what.iter().map(|(at, by)| by * self.mean[*at]).sum();
@@ -154,7 +162,7 @@ impl Filter {
         innovation
     }
 
-    /// The energy between two moments, and its variance.
+    /// The energy between two saved moments, in joules, and its variance.
     pub fn energy_between(&self, begin: EnergySlot, end: EnergySlot) -> (f64, f64) {
         let n = self.size;
         let (b, e) = (begin.0, end.0);

@@ -7,8 +7,7 @@ use super::observations::Observations;
 use super::power_process::PowerProcess;
 use super::readings::{Response, Trace};
 
-/// A fitted random process of power, the noise of power readings, and the local scale of the process before
-/// each event.
+/// The random process fitted to the readings of power, with their noise.
 #[derive(Clone, Debug)]
 pub(crate) struct FittedProcess {
     pub process: PowerProcess,
@@ -19,16 +18,16 @@ pub(crate) struct FittedProcess {
 
 /// Candidate correlation times of power, in seconds.
 const CORRELATION_TIMES: [f64; 10] = [0.0025, 0.005, 0.01, 0.02, 0.04, 0.08, 0.2, 0.5, 1.5, 5.0];
-/// Candidate noise levels of a reading, relative to the mean power. A larger residual comes from power that
-/// varies faster than it is read; to take it for noise would make the interval too narrow.
+/// Candidate noise levels of a power reading, relative to the mean power. Larger deviations are not noise:
+/// power then varies faster than it is read, and the interval must be wider.
 const RELATIVE_NOISES: [f64; 3] = [2e-4, 2e-3, 1e-2];
-/// The lowest relative noise assumed of any sensor.
+/// The smallest noise of a power reading that is assumed for any sensor, relative to its value.
 const MIN_RELATIVE_NOISE: f64 = 2e-4;
-/// The length, in seconds, of the parts at the beginning and at the end whose readings are used for the fit.
+/// The process is fitted to the readings of this many seconds at the beginning and at the end.
 const FIT_SECONDS: f64 = 10.0;
 
-/// Finds the process under which the readings are the most likely by a search over a small grid; the deviation
-/// follows from the readings in closed form.
+/// Finds the random process under which the readings are the most likely. Correlation time and noise come
+/// from a small grid; the process's deviation follows in closed form.
 pub(crate) fn fit_process(observations: &Observations, response: f64) -> Option<FittedProcess> {
     let (mean, spread) = observations.spread()?;
     let (first, last) = observations.extent()?;
@@ -81,21 +80,23 @@ pub(crate) fn fit_process(observations: &Observations, response: f64) -> Option<
     Some(fitted)
 }
 
-/// The relative standard deviation of the buffer's gain if a counter corrects it (measured on an H200: -1.4 to
-/// +0.3 %).
+/// The relative standard deviation of the driver buffer's gain error, if the energy counter is used to
+/// correct it. The error measured on H200s was -1.4 to +0.3 %.
 pub(crate) const CORRECTED_GAIN_DEVIATION: f64 = 0.01;
-/// The fewest and the most counter steps used to fit the buffer's response.
+/// The minimum number of counter steps to fit the buffer's response.
 const MIN_STEPS_FOR_RESPONSE: usize = 8;
+/// At most this many counter steps are used to fit the buffer's response.
 const MAX_STEPS_FOR_RESPONSE: usize = 400;
-/// Candidate time constants and delays of the response, in seconds; real boards' values lie among them.
+/// Candidate time constants of the buffer's response, in seconds; they enclose those of real boards.
 const TIME_CONSTANTS: [f64; 5] = [0.009, 0.012, 0.015, 0.018, 0.021];
+/// Candidate delays of the buffer's response, in seconds; they enclose those of real boards.
 const DELAYS: [f64; 5] = [0.0, 0.0015, 0.003, 0.0045, 0.006];
-/// The increase in twice the log likelihood that is needed to prefer another response to that of the sensor
-/// model.
+/// Another response is preferred to that of the sensor model only if twice the log likelihood rises by more
+/// than this.
 const LOG_LIKELIHOOD_MARGIN: f64 = 12.0;
 
-/// Finds the response of the buffer with which samples and counter agree best. The sensor model's is returned
-/// unless another is clearly better.
+/// Finds the response of the driver's buffer with which its samples agree best with the counter. Returns the
+/// response of the sensor model unless another is clearly better.
 pub(crate) fn fit_response(trace: &Trace, steps: &[CounterStep]) -> Response {
     let modelled = trace.model.response;
     if steps.len() < MIN_STEPS_FOR_RESPONSE || trace.buffer.len() < MIN_STEPS_FOR_RESPONSE {
@@ -142,13 +143,13 @@ pub(crate) fn fit_response(trace: &Trace, steps: &[CounterStep]) -> Response {
     best.1
 }
 
-/// The number of readings on either side that determine the local scale.
+/// The local scale of power's variation is estimated from this many readings before and after.
 const SCALE_NEIGHBOURS: usize = 8;
-/// The weight, in readings, of the prior assumption that the scale is 1.
+/// The weight of the prior assumption that the local scale is 1, as a number of readings.
 const PRIOR_WEIGHT: f64 = 1.0;
 
-/// Estimates for each event how much power varies before it, relative to the fitted process, from the
-/// innovations of the readings near it: power has jumps and quiet times.
+/// Estimates how much power varies before each event, relative to the fitted process: power has jumps and
+/// quiet times. The innovations of the readings near the event show it.
 fn local_scales(observations: &Observations, fitted: &FittedProcess) -> Vec<f64> {
     let outcome = observations.run(&fitted.process, fitted.noise, None);
     let innovations = &outcome.innovations;

@@ -8,18 +8,19 @@ use super::readings::{PowerSample, Response, Span};
 /// The integral of power samples over a span.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Integral {
-    /// The energy of the span without the holes.
+    /// The energy of the span, without the time between samples that are too far apart.
     pub energy: Joules,
-    /// The length of the span without the holes between samples.
+    /// The length of the span, without the time between samples that are too far apart.
     pub covered: Seconds,
 }
 
 impl Integral {
-    /// Integrates samples, which must be in order of time; the time between two samples farther apart than
-    /// `hole` is not covered.
+    /// Integrates power over a span. The samples must be in order of time; the time between two samples
+    /// farther apart than `hole` is left out.
     ///
-    /// A first-order response `f` of power `p` with time constant `T` obeys `p = f + T df/dt`: the integral of
-    /// `p` is that of `f` plus `T` times its rise. Samples show the power before their delay.
+    /// A first-order response `f` of power `p` with time constant `T` obeys `p = f + T df/dt`: the integral
+    /// of `p` is that of `f` plus `T` times the rise of `f`. The response's delay is subtracted from the
+    /// samples' times.
     pub fn of(samples: &[PowerSample], response: &Response, span: &Span, hole: Seconds) -> Self {
         let mut integral = Self {
             energy: Joules::ZERO,

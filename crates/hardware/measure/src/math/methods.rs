@@ -12,24 +12,26 @@ use super::power_process::PowerProcess;
 use super::readings::{PolledPower, Span, WindowSensor};
 use crate::method::Method;
 
-/// The relative standard deviation of the buffer's gain if no counter corrects it (measured on an H200: -1.4 to
-/// +0.3 %).
+/// The relative standard deviation of the driver buffer's gain error, if no energy counter corrects it. The
+/// error measured on H200s was -1.4 to +0.3 %.
 const UNCORRECTED_GAIN_DEVIATION: f64 = 0.003;
-/// The assumed error at an end of the measurement window, as a fraction of the largest possible error.
+/// The assumed error at the beginning and end of the measurement window, as a fraction of the largest
+/// possible error.
 const EDGE_ERROR_SHARE: f64 = 0.2;
-/// The fraction of a polled sensor's aliasing error that remains after it is combined with the buffer's
-/// samples.
+/// The fraction of a polled sensor's aliasing error that remains when its values are combined with the
+/// buffer's samples.
 const REMAINING_ALIASING: f64 = 0.1;
-/// The longest update period with which [`SensorKind::InstantPower`] is of use in addition to the buffer's
-/// samples.
+/// [`SensorKind::InstantPower`] is combined with the buffer's samples only if its update period is at most
+/// this.
 const MAX_FAST_PERIOD: Seconds = Seconds::new(0.05);
 
-/// The factor by which intervals are widened because power only approximately follows the modelled process.
+/// 95 % intervals are widened by this factor, because power follows the modelled random process only
+/// approximately.
 const MODEL_INFLATION: f64 = 1.25;
 
 impl EnergyEstimator<'_> {
-    /// Estimates the energy from counter steps and, at the ends of the measurement window, buffer samples; from
-    /// one of the two if the other is missing.
+    /// Estimates the energy from the counter's steps, and at both ends of the measurement window from the
+    /// buffer's samples. If one of the two sensors has no readings, the other is used alone.
     pub(super) fn counter_and_buffer(&self, window: &Span) -> Result<Energy, EnergyError> {
         let around = self.with_context(window);
         let samples = within(&self.trace.buffer, &around, |sample| sample.at);
@@ -59,8 +61,8 @@ impl EnergyEstimator<'_> {
         Ok(energy)
     }
 
-    /// Estimates the energy from the counter alone. Between its steps, power may have any value in the device's
-    /// range.
+    /// Estimates the energy from the counter alone. Between the window's ends and the nearest steps, power
+    /// may have any value in the device's range.
     pub(super) fn counter(&self, window: &Span) -> Result<Energy, EnergyError> {
         let around = self.with_context(window);
         let steps = within(&self.steps.steps, &around, |step| step.at());
@@ -109,7 +111,7 @@ impl EnergyEstimator<'_> {
         Ok(energy)
     }
 
-    /// Estimates the energy from the buffer's samples alone.
+    /// Estimates the energy from the samples of the driver's buffer alone.
     pub(super) fn buffer(&self, window: &Span) -> Result<Energy, EnergyError> {
         let around = Span::new(window.begin + -CONTEXT, window.end + CONTEXT);
         let samples = within(&self.trace.buffer, &around, |sample| sample.at);
@@ -129,11 +131,11 @@ impl EnergyEstimator<'_> {
     }
 
     /// Estimates the energy without a counter: from the buffer's samples, and from the instantaneous power
-    /// sensor if it measures at least half of the time.
+    /// sensor if that sensor measures at least half of the time.
     fn buffer_and_instant(&self, window: &Span) -> Result<Energy, EnergyError> {
         let sensor = &self.trace.model.instant;
         let is_good = sensor.window >= sensor.period * 0.5 && sensor.period <= MAX_FAST_PERIOD;
-        let values = self.polled(&self.trace.instant, sensor, window);
+        let values = self.polled_values_for(&self.trace.instant, sensor, window);
         let Some(values) = values.filter(|_| is_good) else {
             return self.buffer(window);
         };
@@ -161,11 +163,12 @@ impl EnergyEstimator<'_> {
         Ok(energy)
     }
 
-    /// Estimates the energy from a polled power sensor: the one that measures the larger part of the time.
+    /// Estimates the energy from the values of one polled power sensor: the sensor that measures the larger
+    /// part of the time.
     pub(super) fn poll(&self, window: &Span) -> Result<Energy, EnergyError> {
         let model = &self.trace.model;
-        let average = self.polled(&self.trace.average, &model.average, window);
-        let instant = self.polled(&self.trace.instant, &model.instant, window);
+        let average = self.polled_values_for(&self.trace.average, &model.average, window);
+        let instant = self.polled_values_for(&self.trace.instant, &model.instant, window);
         let (values, sensor, method, kind) = match (average, instant) {
             (Some(values), _) => (
                 values,
@@ -205,7 +208,8 @@ impl EnergyEstimator<'_> {
         Ok(energy)
     }
 
-    fn polled<'b>(
+    /// The values of a polled sensor that concern the measurement window; `None` if there are fewer than two.
+    fn polled_values_for<'b>(
         &self,
         values: &'b [PolledPower],
         sensor: &WindowSensor,

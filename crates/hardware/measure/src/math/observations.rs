@@ -7,66 +7,68 @@ use super::filter::{EnergySlot, Filter};
 use super::power_process::PowerProcess;
 use super::readings::{PolledPower, PowerSample, Response, Span, WindowSensor};
 
-/// What a sensor shows at one moment, or an end of the measurement window.
+/// An observation of a sensor at one moment, or an end of the measurement window.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Event {
-    /// A sample of the buffer, in watts.
-    Sample {
-        watts: f64,
-    },
-    /// The counter steps to this energy; `blur` is the standard deviation of the moment, in seconds.
-    CounterStep {
-        joules: f64,
-        run: usize,
-        blur: f64,
-    },
-    /// The averaging time of a power sensor's value begins.
-    WindowBegins {
-        slot: usize,
-    },
-    /// The averaging time of a power sensor's value ends; the value is this mean.
+    /// A sample of the driver's buffer, in watts.
+    Sample { watts: f64 },
+    /// The energy counter steps to this energy; `blur` is the standard deviation of the step's time, in
+    /// seconds.
+    CounterStep { joules: f64, run: usize, blur: f64 },
+    /// The time over which a power sensor averages begins; the energy at this moment is saved in `slot`.
+    WindowBegins { slot: usize },
+    /// The time over which a power sensor averages ends; its value is `watts`, the mean over `length`
+    /// seconds.
     WindowEnds {
         slot: usize,
         watts: f64,
         length: f64,
         blur: f64,
     },
-    /// The measurement window, whose energy is to be estimated, begins or ends.
+    /// The beginning of the measurement window whose energy is estimated.
     Begin,
+    /// The end of the measurement window whose energy is estimated.
     End,
 }
 
-/// The events of all sensors, ordered by time.
+/// The observations of all sensors in order of time.
 #[derive(Clone, Debug)]
 pub(crate) struct Observations {
     origin: Moment,
     events: Vec<(f64, Event)>,
     slots: usize,
-    /// The standard deviation of the buffer's constant error, relative to the mean power.
+    /// The standard deviation of the driver buffer's constant error, relative to the mean power.
     offset: f64,
 }
 
 /// The result of the Kalman filter over all observations.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Outcome {
-    /// The energy of the measurement window, in joules, and its variance.
+    /// The energy of the measurement window, in joules.
     pub energy: f64,
+    /// The variance of the energy, in joules squared.
     pub variance: f64,
-    /// The sums of the log variances and of the squared normalised innovations, and their count: the terms of
-    /// the likelihood.
+    /// The sum of the logarithms of the innovations' variances, a term of the log likelihood.
     pub logs: f64,
+    /// The sum of the squared normalised innovations, a term of the log likelihood.
     pub squares: f64,
+    /// The number of innovations.
     pub count: usize,
-    /// The squared normalised innovation of each power reading, with the index of its event.
+    /// For each power reading: the index of its event, and its squared normalised innovation.
     pub innovations: Vec<(usize, f64)>,
 }
 
+/// Where the filter saves the energy at the beginning of the measurement window.
 const BEGIN_SLOT: EnergySlot = EnergySlot::new(0);
+/// Where the filter saves the energy at the end of the measurement window.
 const END_SLOT: EnergySlot = EnergySlot::new(1);
+/// Where the filter saves the energy at the counter's first step after its last reset.
 const RUN_START_SLOT: EnergySlot = EnergySlot::new(2);
+/// The number of reserved slots: slots for the means of power sensors follow them.
 const FIRST_SLOT: usize = 3;
 
 impl Observations {
+    /// Creates an empty sequence; times are counted from `origin`.
     pub fn new(origin: Moment) -> Self {
         Self {
             origin,
@@ -76,28 +78,32 @@ impl Observations {
         }
     }
 
-    fn at(&self, moment: Moment) -> f64 {
+    /// The time of a moment, in seconds since the origin.
+    fn seconds_since_origin(&self, moment: Moment) -> f64 {
         (moment - self.origin).get()
     }
 
-    /// Sets the measurement window, whose energy is to be estimated.
+    /// Adds the two ends of the measurement window whose energy is estimated.
     pub fn set_window(&mut self, window: &Span) {
-        self.events.push((self.at(window.begin), Event::Begin));
-        self.events.push((self.at(window.end), Event::End));
+        self.events
+            .push((self.seconds_since_origin(window.begin), Event::Begin));
+        self.events
+            .push((self.seconds_since_origin(window.end), Event::End));
     }
 
-    /// Adds samples of the buffer, which show the power before their delay. `deviation` is the
-    /// relative deviation of their gain.
+    /// Adds samples of the driver's buffer; their times are corrected for the response's delay. `deviation`
+    /// is the relative standard deviation of the buffer's gain.
     pub fn add_samples(&mut self, samples: &[PowerSample], response: &Response, deviation: f64) {
         self.offset = deviation;
         let delay = response.delay.get();
         for sample in samples {
             let watts = sample.power.get();
-            let at = self.at(sample.at) - delay;
+            let at = self.seconds_since_origin(sample.at) - delay;
             self.events.push((at, Event::Sample { watts }));
         }
     }
 
+    /// Adds the steps of the energy counter.
     pub fn add_steps(&mut self, steps: &[CounterStep]) {
         for step in steps {
             let event = Event::CounterStep {
@@ -105,10 +111,12 @@ impl Observations {
                 run: step.run,
                 blur: step.span.length().get() / 12f64.sqrt(),
             };
-            self.events.push((self.at(step.at()), event));
+            self.events
+                .push((self.seconds_since_origin(step.at()), event));
         }
     }
 
+    /// Adds the values of a power sensor that averages over a time before each value.
     pub fn add_window_means(&mut self, values: &[PolledPower], sensor: &WindowSensor) {
         let length = sensor.window.get();
         // Windows that overlap save their beginnings in different slots.
@@ -117,7 +125,8 @@ impl Observations {
         for value in values {
             // A value is at most one period old when it is first seen.
             let blur = value.appeared.length().min(sensor.period);
-            let end = self.at(value.appeared.end) - 0.5 * blur.get() - sensor.lag.get();
+            let end =
+                self.seconds_since_origin(value.appeared.end) - 0.5 * blur.get() - sensor.lag.get();
             let free = taken.iter().position(|until| *until < end - length);
             let slot = match free {
                 Some(place) => {
@@ -142,11 +151,13 @@ impl Observations {
         self.slots += taken.len();
     }
 
+    /// Sorts the observations by time; they must be sorted before [`Self::run`].
     pub fn sort(&mut self) {
         self.events.sort_by(|a, b| a.0.total_cmp(&b.0));
     }
 
-    /// The observations within each of these spans, without the window to estimate.
+    /// The observations within each of these time spans (in seconds since the origin), without the ends of
+    /// the measurement window.
     pub fn within(&self, spans: &[(f64, f64)]) -> Vec<Self> {
         let inside = |span: &(f64, f64)| Self {
             origin: self.origin,
@@ -187,8 +198,8 @@ impl Observations {
         Some((mean, square.sqrt()))
     }
 
-    /// Runs the filter over all events. `noise` is the deviation of a power reading, in watts; `scales`
-    /// multiplies the process's deviation before each event.
+    /// Runs the Kalman filter over all events. `noise` is the standard deviation of a power reading, in
+    /// watts; `scales` multiplies the process's standard deviation before each event.
     pub fn run(&self, process: &PowerProcess, noise: f64, scales: Option<&[f64]>) -> Outcome {
         let mut filter = Filter::new(process, FIRST_SLOT + self.slots, self.offset * process.mean);
         let mut outcome = Outcome::default();
@@ -267,6 +278,7 @@ impl Observations {
         outcome
     }
 
+    /// The number of observations.
     pub fn len(&self) -> usize {
         self.events.len()
     }

@@ -3,7 +3,7 @@
 //! The state is an Ornstein-Uhlenbeck process `p`, its integral `E` and its first-order response `f` (what the
 //! driver's buffer shows). All three advance over any span in closed form.
 
-/// Parameters of the process.
+/// Parameters of the random process of power.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct PowerProcess {
     /// The mean power, in watts.
@@ -12,20 +12,24 @@ pub(crate) struct PowerProcess {
     pub deviation: f64,
     /// The correlation time of power, in seconds.
     pub correlation_time: f64,
-    /// The time constant of the buffer's response, in seconds.
+    /// The time constant of the driver buffer's first-order response, in seconds.
     pub response: f64,
 }
 
-/// The transition of `(E, p, f)` over a span; `p` and `f` count from the mean.
+/// How `(E, p, f)` advance over a time span; `p` and `f` are differences from the mean power.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Transition {
+    /// The energy of the mean power over the span, in joules.
     pub energy: f64,
-    /// The coefficients of `p` in `E`, of `p` in `p`, of `p` in `f` and of `f` in `f`.
+    /// The coefficient of the old `p` in the new `E`.
     pub energy_by_power: f64,
+    /// The coefficient of the old `p` in the new `p`.
     pub power: f64,
+    /// The coefficient of the old `p` in the new `f`.
     pub filtered_by_power: f64,
+    /// The coefficient of the old `f` in the new `f`.
     pub filtered: f64,
-    /// The covariance of the process noise: EE, Ep, Ef, pp, pf, ff.
+    /// The covariance of the process noise over the span: EE, Ep, Ef, pp, pf, ff.
     pub noise: [f64; 6],
 }
 
@@ -38,6 +42,8 @@ const QUADRATURE_POINTS: [(f64, f64); 4] = [
 ];
 
 impl PowerProcess {
+    /// The decay rates, per second, of power's correlation and of the buffer's response; made slightly
+    /// different if they are equal.
     fn rates(&self) -> (f64, f64) {
         let a = 1.0 / self.correlation_time;
         let mut b = 1.0 / self.response;
@@ -48,14 +54,14 @@ impl PowerProcess {
         (a, b)
     }
 
-    /// The stationary variance of `p`, covariance of `p` and `f`, and variance of `f`.
+    /// In the stationary state: the variance of `p`, the covariance of `p` and `f`, and the variance of `f`.
     pub fn stationary(&self) -> (f64, f64, f64) {
         let (a, b) = self.rates();
         let variance = self.deviation * self.deviation;
         (variance, variance * b / (a + b), variance * b / (a + b))
     }
 
-    /// The transition over `span` seconds, with the deviation scaled by `scale`.
+    /// The transition over `span` seconds; `scale` multiplies the process's standard deviation.
     pub fn transition(&self, span: f64, scale: f64) -> Transition {
         let (a, b) = self.rates();
         let c = b / (b - a);

@@ -7,9 +7,9 @@ use sweetspot_quantity::{Joules, Seconds, Watts};
 /// A span of monotonic time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Span {
-    /// The first moment.
+    /// The moment at which the span begins.
     pub begin: Moment,
-    /// The last moment.
+    /// The moment at which the span ends.
     pub end: Moment,
 }
 
@@ -29,7 +29,7 @@ impl Span {
         self.begin + self.length() / 2.0
     }
 
-    /// The part that the span shares with another.
+    /// The time that two spans have in common; `None` if there is none.
     pub fn overlap(&self, other: &Self) -> Option<Self> {
         let (begin, end) = (self.begin.max(other.begin), self.end.min(other.end));
         (begin < end).then_some(Self { begin, end })
@@ -39,25 +39,25 @@ impl Span {
 /// One read of an energy counter: the call blocks, so it has a beginning and an end.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CounterReading {
-    /// The time of the call.
+    /// The time span of the read call.
     pub call: Span,
-    /// The value that was read.
+    /// The energy that the counter showed.
     pub value: Joules,
 }
 
 /// One power sample of the driver's buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PowerSample {
-    /// The time that the driver gave the sample, converted to the monotonic clock.
+    /// The driver's time stamp of the sample, converted to the monotonic clock.
     pub at: Moment,
     /// The power that the sensor showed.
     pub power: Watts,
 }
 
-/// A new value of a polled sensor: it appeared somewhere between two polls.
+/// A new value of a polled power sensor: it appeared somewhere between two polls.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PolledPower {
-    /// The span from the last poll that showed another value to the first that showed this one.
+    /// The span from the last poll with the previous value to the first poll with this value.
     pub appeared: Span,
     /// The power that the sensor showed.
     pub power: Watts,
@@ -67,15 +67,15 @@ pub struct PolledPower {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum GapReason {
-    /// The device no longer answered.
+    /// The device no longer responded.
     Lost,
-    /// Reads failed.
+    /// Reads of the sensor failed.
     Failed,
-    /// The sensor repeated one value.
+    /// The sensor repeated one value for too long.
     Stuck,
-    /// Samples were dropped before they were read.
+    /// Samples were overwritten in the driver's buffer before they were read.
     Overrun,
-    /// A counter was reset: the energy counted since its last reading is unknown.
+    /// The energy counter was reset: the energy counted since its last reading is unknown.
     Reset,
     /// The sensor was not read.
     NotRead,
@@ -97,7 +97,7 @@ impl std::fmt::Display for GapReason {
 /// A span without readings of a sensor.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Gap {
-    /// The sensor without readings.
+    /// The sensor of which there are no readings.
     pub sensor: SensorKind,
     /// The span from the last good reading to the next.
     pub span: Span,
@@ -110,7 +110,7 @@ pub struct Gap {
 pub struct WindowSensor {
     /// The time between two updates of the value.
     pub period: Seconds,
-    /// The time over which a value is averaged.
+    /// The time over which each value is averaged.
     pub window: Seconds,
     /// The time from the end of the averaging until the value can be read.
     pub lag: Seconds,
@@ -130,7 +130,7 @@ pub struct Response {
 pub struct SensorModel {
     /// The time between two steps of the energy counter.
     pub counter_period: Seconds,
-    /// The response of the driver's buffer.
+    /// The response of the driver's buffered samples to power.
     pub response: Response,
     /// The power sensor with a short averaging time ([`SensorKind::InstantPower`]).
     pub instant: WindowSensor,
@@ -184,12 +184,13 @@ pub struct Trace {
     pub average: Vec<PolledPower>,
     /// The spans without readings, with sensor and reason.
     pub gaps: Vec<Gap>,
-    /// The moments at which the wall clock, which the driver uses for its samples, was set.
+    /// The moments at which the system's wall clock was set. The driver stamps its samples with that clock.
     pub clock_steps: Vec<Moment>,
 }
 
 impl SensorModel {
-    /// The properties that the device's backend reports; unknown ones are those of the poorest sensor known.
+    /// The sensor properties that the device's backend reports; for unknown ones, those of the poorest sensor
+    /// known. `cap` is the device's power cap.
     pub fn of(descriptor: &Descriptor, cap: Option<Watts>) -> Self {
         let mut model = Self {
             cap,
@@ -215,7 +216,7 @@ impl SensorModel {
         model
     }
 
-    /// The time between two values of a power sensor.
+    /// The time between two values of one of the two polled power sensors.
     pub fn period_of(&self, sensor: SensorKind) -> Seconds {
         match sensor {
             SensorKind::AveragePower => self.average.period,

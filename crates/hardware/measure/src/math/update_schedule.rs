@@ -5,9 +5,9 @@ use sweetspot_quantity::{Ratio, Seconds};
 
 use super::readings::Span;
 
-/// Finds the update period of a sensor from the spans in which its value changed; `None` if there are fewer
-/// than three or no period fits. An update to the same value is not seen, so the distances between changes are
-/// multiples of the period.
+/// Finds the update period of a sensor from the time spans in which its value changed; `None` if there are
+/// fewer than three spans or no period fits. An update to the same value is not seen, so the time between two
+/// changes is a multiple of the period.
 pub fn update_period(changes: &[Span]) -> Option<Seconds> {
     let middles: Vec<f64> = changes.iter().map(|span| seconds(span.middle())).collect();
     let mut distances: Vec<f64> = middles
@@ -37,28 +37,29 @@ pub fn update_period(changes: &[Span]) -> Option<Seconds> {
     (updates >= 2.0).then(|| Seconds::new(time / updates))
 }
 
-/// The regular schedule of a sensor's updates, with its uncertainty.
+/// The regular schedule of a sensor's updates, as fitted to observed changes, with its uncertainty.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct UpdateSchedule {
-    /// The time of an update near the middle of the observed ones, in seconds on the monotonic clock.
+    /// The time of one update in the middle of the observations, in seconds on the monotonic clock.
     origin: f64,
     period: f64,
-    /// The variances of `origin` and `period`, and their covariance.
+    /// The variance of `origin`.
     origin_variance: f64,
+    /// The variance of `period`.
     period_variance: f64,
+    /// The covariance of `origin` and `period`.
     covariance: f64,
 }
 
-/// The largest relative deviation from the nominal period: a crystal drives the updates (100.000 ms on an
-/// H200).
+/// The fitted period differs from the nominal one by at most this fraction: a quartz crystal drives the
+/// updates (100.000 ms on an H200).
 const PERIOD_TOLERANCE: f64 = 1e-3;
-/// The smallest uncertainty of an update's moment, in seconds: jitter of driver and clock.
+/// The smallest assumed uncertainty of an update's time, in seconds, from jitter of driver and clock.
 const MIN_JITTER: f64 = 0.000_2;
-/// The number of intervals of the grid of periods at each stage of the search.
+/// The number of candidate periods, less one, at each stage of the search.
 const SEARCH_STEPS: i32 = 24;
 
-/// For one candidate period: the phases of the schedule, relative to a reference, that agree with the most
-/// spans.
+/// One candidate period, and the phases (time offsets) of the schedule with which the most observed changes agree.
 #[derive(Clone, Copy)]
 struct Agreement {
     period: f64,
@@ -68,12 +69,12 @@ struct Agreement {
 }
 
 impl UpdateSchedule {
-    /// Fits the schedule of about this period that agrees with the most spans in which changes were seen. The
-    /// spans must be in order of time. `None` where there are fewer than three or a fifth of them disagree.
+    /// Fits a schedule with about this period to the time spans in which changes were seen; the spans must be
+    /// in order of time. `None` if there are fewer than three spans, or more than a fifth of them disagree.
     ///
-    /// Over a short time the period hardly matters and the phase is found; over increasing times the period is.
-    /// Every pair of period and phase that agrees is equally likely: the result is their centre, and their
-    /// spread is its uncertainty.
+    /// The search starts with few spans, where the period hardly matters, to find the phase; more spans then
+    /// determine the period. All pairs of period and phase that agree are equally likely: the result is their
+    /// centre, and their spread is its uncertainty.
     pub fn fit(changes: &[Span], period: Seconds) -> Option<Self> {
         let nominal = period.get();
         let seen: Vec<(f64, f64)> = changes
@@ -117,7 +118,7 @@ impl UpdateSchedule {
         }
     }
 
-    /// The centroid and spread of all pairs of period and phase that agree.
+    /// The centre and the spread of all pairs of period and phase that agree with the observations.
     fn from_candidates(
         candidates: &[Agreement],
         count: usize,
@@ -189,18 +190,18 @@ impl UpdateSchedule {
         moment(self.origin + updates * self.period)
     }
 
-    /// The relative standard deviation of the period.
-    pub fn drift(&self) -> Ratio {
+    /// The relative standard deviation of the fitted period.
+    pub fn period_deviation(&self) -> Ratio {
         Ratio::new(self.period_variance.sqrt() / self.period)
     }
 
-    /// The time between two updates.
+    /// The fitted time between two updates.
     pub fn period(&self) -> Seconds {
         Seconds::new(self.period)
     }
 }
 
-/// The periods between two bounds that agree with the most spans, in order, with their phases relative to the
+/// Finds the periods between two bounds with which the most spans agree, with their phases relative to the
 /// reference.
 fn best_periods(seen: &[(f64, f64)], reference: f64, low: f64, high: f64) -> Vec<Agreement> {
     let mut candidates: Vec<Agreement> = (0..=SEARCH_STEPS)
@@ -224,8 +225,8 @@ fn best_periods(seen: &[(f64, f64)], reference: f64, low: f64, high: f64) -> Vec
     candidates
 }
 
-/// Finds the phase of periodic updates that fits the most observed time spans, each of which contains an update:
-/// how many spans fit, and the range of phases that fit as well.
+/// Finds the phases (time offsets) of updates with this period that agree with the most spans. A span agrees if an
+/// update falls into it.
 fn agreement(seen: &[(f64, f64)], reference: f64, period: f64) -> Agreement {
     let mut ends: Vec<(f64, i32)> = Vec::with_capacity(6 * seen.len());
     for (low, high) in seen {
@@ -255,15 +256,18 @@ fn agreement(seen: &[(f64, f64)], reference: f64, period: f64) -> Agreement {
     best
 }
 
+/// The upper median of the values; `None` without values.
 fn median(mut values: Vec<f64>) -> Option<f64> {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied()
 }
 
+/// A moment in seconds on the monotonic clock.
 fn seconds(moment: Moment) -> f64 {
     moment.nanos() as f64 * 1e-9
 }
 
+/// The moment at this many seconds on the monotonic clock.
 fn moment(seconds: f64) -> Moment {
     Moment::from_nanos((seconds.max(0.0) * 1e9).round() as u64)
 }

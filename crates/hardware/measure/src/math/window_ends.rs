@@ -8,15 +8,16 @@ use super::estimator::{EnergyEstimator, within};
 use super::readings::Span;
 use crate::method::{Method, MethodChoice};
 
-/// Readings up to this long before and after a measurement window determine the power outside it.
+/// The power just outside a measurement window is determined from the readings in this time before and after
+/// the window.
 const OUTSIDE_SPAN: Seconds = Seconds::new(0.3);
 /// The accuracy, in seconds, with which the buffer's samples locate a sudden change of power.
 const SAMPLE_RESOLUTION: f64 = 0.008;
 
 impl EnergyEstimator<'_> {
-    /// Widens the interval for steps of power at the window's ends. The start of a command is such a step: all
-    /// of the energy of the reading across it lies within the window, while a process that does not know the
-    /// window puts some of it before.
+    /// Widens the interval for steps of power at the ends of the measurement window, such as the start of a
+    /// command. The energy of such a step lies wholly within the window, but the modelled process spreads it
+    /// to both sides of the window's end.
     pub(super) fn widen_for_power_steps(&self, mut energy: Energy, choice: MethodChoice) -> Energy {
         let resolution = match (energy.method, choice) {
             (Method::CounterAndBuffer | Method::Buffer | Method::BufferAndPoll, _) => {
@@ -49,7 +50,7 @@ impl EnergyEstimator<'_> {
         energy
     }
 
-    /// The mean power in a span, from any readings there are.
+    /// The mean power in a time span, in watts, from any readings in it; `None` without readings.
     fn mean_power(&self, span: &Span) -> Option<f64> {
         let mean = |values: Vec<f64>| {
             let sum: f64 = values.iter().sum();

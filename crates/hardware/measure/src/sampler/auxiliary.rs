@@ -4,17 +4,17 @@ use serde::{Deserialize, Serialize};
 use sweetspot_device::{Amount, Device, Moment, SensorKind, Throttle};
 use sweetspot_quantity::{Celsius, Megahertz, Ratio};
 
-/// Utilisation, clocks, temperature and throttle reasons at one moment. A value is absent if its sensor is
-/// missing or failed.
+/// Utilisation, clocks, temperature and throttle reasons at one moment. A value is absent if the device has
+/// no such sensor or its read failed.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AuxiliaryReadings {
-    /// The time of the readings.
+    /// The moment at which the sensors were read.
     pub at: Moment,
-    /// The share of time in which any kernel ran.
+    /// The share of recent time in which any kernel ran on the device.
     pub utilisation: Option<Ratio>,
-    /// The core clock.
+    /// The core clock at this moment.
     pub core_clock: Option<Megahertz>,
-    /// The memory clock.
+    /// The memory clock at this moment.
     pub memory_clock: Option<Megahertz>,
     /// The temperature of the chip.
     pub temperature: Option<Celsius>,
@@ -23,7 +23,7 @@ pub struct AuxiliaryReadings {
 }
 
 impl AuxiliaryReadings {
-    /// Reads those of these sensors that the device has.
+    /// Reads these sensors. `at` is stored as the time of the readings.
     pub fn read(device: &mut dyn Device, at: Moment) -> Self {
         let mut row = Self {
             at,

@@ -5,29 +5,30 @@ use sweetspot_quantity::{Joules, Seconds};
 
 use crate::math::{Span, UpdateSchedule};
 
-/// The interval between reads while no measurement window begins or ends.
+/// The interval between counter reads while no measurement window begins or ends.
 const IDLE_INTERVAL: Seconds = Seconds::new(12.0);
-/// The interval between reads while the counter's schedule is learnt: short enough to locate a step.
+/// The interval between counter reads while its update times are learnt: short enough to locate an update.
 const LEARNING_INTERVAL: Seconds = Seconds::new(0.016);
-/// The usual duration of a read, and the time after a step from which a read shows it.
+/// The usual duration of a counter read.
 const CALL_DURATION: Seconds = Seconds::new(0.003);
+/// The time after an update of the counter until a read shows it.
 const VISIBLE_AFTER: Seconds = Seconds::new(0.002);
-/// The number of recent steps to which the schedule is fitted.
+/// The number of recent counter steps to which the update schedule is fitted.
 const FITTED_STEPS: usize = 64;
-/// The uncertainty below which the schedule is known well enough, and the one above which it must be searched
-/// for.
+/// With a smaller uncertainty, the counter's update times are known well enough.
 const GOOD_UNCERTAINTY: Seconds = Seconds::new(0.0025);
+/// With a larger uncertainty, the counter's update times must be searched for.
 const POOR_UNCERTAINTY: Seconds = Seconds::new(0.012);
-/// The longest search for the schedule, in update periods of the counter.
+/// The longest search for the counter's update times, in update periods.
 const SEARCH_PERIODS: f64 = 6.0;
 
-/// The schedule of reads of the energy counter.
+/// Decides when the energy counter is read next.
 #[derive(Debug)]
 pub(crate) struct CounterPlan {
     period: Seconds,
     /// The moments at which reads are due, in order.
     due: Vec<Moment>,
-    /// The moment until which the schedule is searched for, during a search.
+    /// The end of the search for the counter's update times; `None` if no search is under way.
     search_until: Option<Moment>,
     schedule: Option<UpdateSchedule>,
     steps: Vec<Span>,
@@ -36,6 +37,7 @@ pub(crate) struct CounterPlan {
 }
 
 impl CounterPlan {
+    /// Creates a plan whose first read is due at once; `period` is the counter's update period.
     pub fn new(period: Seconds, now: Moment) -> Self {
         Self {
             period,
@@ -48,6 +50,7 @@ impl CounterPlan {
         }
     }
 
+    /// When the next read is due.
     pub fn due(&self) -> Moment {
         let last = self.last.map_or(self.begun, |(call, _)| call.end);
         let asked = self.due.first().copied();
@@ -66,8 +69,8 @@ impl CounterPlan {
             .fold(usual, Moment::min)
     }
 
-    /// The time of the next read in a series that starts just before the next expected step and ends when the
-    /// step was seen.
+    /// When to read next to catch an update: reads start just before the expected update and end when it was
+    /// seen.
     fn next_around_step(&self, schedule: &UpdateSchedule, last: Moment) -> Moment {
         let margin = schedule.uncertainty(last) + CALL_DURATION;
         let mut next = schedule.next_after(last + -margin);
@@ -78,12 +81,13 @@ impl CounterPlan {
         last.max(next + -margin)
     }
 
-    /// The schedule, if it is known at least roughly near a moment.
+    /// The schedule of the counter's updates, if it is known at least roughly near a moment.
     fn rough_schedule(&self, moment: Moment) -> Option<&UpdateSchedule> {
         let schedule = self.schedule.as_ref();
         schedule.filter(|schedule| schedule.uncertainty(moment) < POOR_UNCERTAINTY)
     }
 
+    /// Schedules reads around a moment at which a measurement window begins or ends.
     pub fn mark(&mut self, at: Moment) {
         self.due.push(at);
         match &self.schedule {
@@ -104,10 +108,12 @@ impl CounterPlan {
         self.due.sort();
     }
 
+    /// Whether no read for a marked moment is outstanding.
     pub fn is_settled(&self) -> bool {
         self.due.is_empty() && self.search_until.is_none()
     }
 
+    /// Records a read: the time of the call and the counter's value.
     pub fn read(&mut self, call: Span, value: Joules) {
         self.due.retain(|due| *due > call.begin);
         if let Some((before, shown)) = self.last
@@ -129,6 +135,7 @@ impl CounterPlan {
             .filter(|until| !is_known && call.end < *until);
     }
 
+    /// Records a failed read, and schedules the next one for `again`.
     pub fn failed(&mut self, again: Moment) {
         self.due.retain(|due| *due > again);
         self.due.insert(0, again);

@@ -5,17 +5,21 @@ use sweetspot_quantity::{Seconds, Watts};
 
 use crate::math::{PolledPower, Span, UpdateSchedule, update_period};
 
-/// The interval between polls while the sensor's schedule is learnt.
+/// The interval between polls while the sensor's update times are learnt.
 const LEARNING_INTERVAL: Seconds = Seconds::new(0.002);
+/// The time for which the sensor's update times are learnt.
 const LEARNING_TIME: Seconds = Seconds::new(0.6);
-/// The time between a poll and the expected update before or after it.
+/// Polls come this long before and after each expected update.
 const UPDATE_MARGIN: Seconds = Seconds::new(0.003);
-/// An unchanged value counts as a new one after this many update periods: `REPEAT_PERIODS_IN_STEP` when polls follow
-/// the updates, and `REPEAT_PERIODS` otherwise, because an update may then still come.
+/// If the polls follow the sensor's updates, an unchanged value counts as a new one after this many update
+/// periods.
 const REPEAT_PERIODS_IN_STEP: f64 = 0.95;
+/// If the sensor's update times are unknown, an unchanged value counts as a new one only after this many
+/// update periods, because an update may be late.
 const REPEAT_PERIODS: f64 = 1.1;
+/// The number of recent updates to which the sensor's schedule is fitted.
 const FITTED_UPDATES: usize = 32;
-/// After this many polls in a row without the expected update, the schedule is learnt again.
+/// After this many polls in a row without the expected update, the sensor's update times are learnt again.
 const MAX_MISSED: u32 = 12;
 
 /// How the times of polls are chosen.
@@ -26,7 +30,7 @@ enum PollMode {
     InStep(UpdateSchedule),
 }
 
-/// The schedule of polls of one power sensor.
+/// Decides when a power sensor is polled next.
 #[derive(Debug)]
 pub(crate) struct PollPlan {
     sensor: SensorKind,
@@ -40,17 +44,19 @@ pub(crate) struct PollPlan {
 }
 
 impl PollPlan {
-    /// Polls at a fixed interval.
+    /// Creates a plan that polls at a fixed interval, `every`. `period` is the sensor's update period.
     pub fn fixed(sensor: SensorKind, every: Seconds, period: Seconds, now: Moment) -> Self {
         Self::new(sensor, period, PollMode::Fixed(every), now)
     }
 
-    /// Polls just before and just after each update of the sensor.
+    /// Creates a plan that polls just before and just after each update of the sensor, after it has learnt
+    /// their times.
     pub fn in_step(sensor: SensorKind, period: Seconds, now: Moment) -> Self {
         let until = now + LEARNING_TIME;
         Self::new(sensor, period, PollMode::Learning { until }, now)
     }
 
+    /// Creates a plan whose first poll is due at once.
     fn new(sensor: SensorKind, period: Seconds, mode: PollMode, now: Moment) -> Self {
         Self {
             sensor,
@@ -64,19 +70,22 @@ impl PollPlan {
         }
     }
 
+    /// The power sensor that is polled.
     pub fn sensor(&self) -> SensorKind {
         self.sensor
     }
 
+    /// When the next poll is due.
     pub fn due(&self) -> Moment {
         self.due
     }
 
+    /// Records a failed poll, and schedules the next one for `again`.
     pub fn failed(&mut self, again: Moment) {
         self.due = again;
     }
 
-    /// Records the result of a poll, and returns it if it counts as a new value.
+    /// Records the result of a poll, and returns the value if it counts as a new one.
     pub fn read(&mut self, at: Moment, power: Watts) -> Option<PolledPower> {
         let before = self.last.replace((at, power));
         let is_update = before.is_some_and(|(_, shown)| shown != power);
@@ -103,6 +112,7 @@ impl PollPlan {
         Some(PolledPower { appeared, power })
     }
 
+    /// Schedules the next poll after one at `at`; `is_update` says whether that poll showed a new value.
     fn schedule_next(&mut self, at: Moment, is_update: bool) {
         match &self.mode {
             PollMode::Fixed(every) => self.due = at + *every,

@@ -11,30 +11,32 @@ use super::poll_plan::PollPlan;
 use crate::math::{CounterReading, Gap, GapReason, PowerSample, SensorModel, Span, Trace};
 use crate::method::MethodChoice;
 
-/// A read to perform.
+/// A read of the device that is to be performed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Task {
-    /// Reads the energy counter.
+    /// A read of the energy counter.
     Counter,
-    /// Drains the driver's buffer.
+    /// A read of all new samples in the driver's buffer.
     Drain,
-    /// Polls a power sensor.
+    /// A poll of a power sensor.
     Poll(SensorKind),
-    /// Reads utilisation, clocks, temperature and throttle reasons.
+    /// A read of utilisation, clocks, temperature and throttle reasons.
     Auxiliary,
 }
 
-/// The interval between drains of the driver's buffer. The buffer contains the last 2.3 s (H200); the rest is a
-/// margin for a late thread.
+/// The interval between reads of the driver's buffer. The buffer contains the last 2.3 s (H200), so a read
+/// may be somewhat late.
 const DRAIN_EVERY: Seconds = Seconds::new(1.5);
+/// The time that the driver's buffer covers for certain; a later read has lost samples.
 const BUFFER_LENGTH: Seconds = Seconds::new(2.2);
-/// The longest update period with which a power sensor is of use in addition to the buffer's samples, if there
-/// is no counter.
+/// Without a counter, a power sensor is polled in addition to the buffer only if its update period is at most
+/// this.
 const MAX_FAST_PERIOD: Seconds = Seconds::new(0.05);
+/// The interval between reads of utilisation, clocks, temperature and throttle reasons.
 const AUXILIARY_EVERY: Seconds = Seconds::new(4.0);
-/// The interval between polls of a power sensor that only serves as a check.
+/// The interval between polls of a power sensor whose values only check those of another.
 const CHECK_EVERY: Seconds = Seconds::new(2.0);
-/// The time after which a sensor that failed is read again.
+/// The time after a failed read until the sensor is read again.
 const RETRY_AFTER: Seconds = Seconds::new(0.5);
 
 /// Decides what to read and when, and stores the readings. Memory grows by about 0.9 kB per second and device
@@ -54,7 +56,7 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Creates a recorder whose first reads are due at once.
+    /// Creates a recorder of one device; its first reads are due at once.
     pub fn new(
         descriptor: &Descriptor,
         cap: Option<Watts>,
@@ -106,7 +108,7 @@ impl Recorder {
         }
     }
 
-    /// The next read and when it is due; `None` when the device is lost.
+    /// The next read and when it is due; `None` if the device is lost.
     pub fn next(&self) -> Option<(Moment, Task)> {
         if self.ended {
             return None;
@@ -161,7 +163,7 @@ impl Recorder {
         }
     }
 
-    /// Stores the result of draining the buffer.
+    /// Stores the samples read from the driver's buffer.
     pub fn record_drain(&mut self, at: Moment, result: Result<DrainedSamples, ReadError>) {
         let Some(drained) = self.accept(SensorKind::BufferedPower, at, result) else {
             self.drain_at = self.drain_at.map(|_| at + RETRY_AFTER);
@@ -197,7 +199,7 @@ impl Recorder {
         }
     }
 
-    /// Stores the result of polling a power sensor.
+    /// Stores the result of a poll of a power sensor.
     pub fn record_poll(
         &mut self,
         sensor: SensorKind,
@@ -220,13 +222,14 @@ impl Recorder {
         }
     }
 
-    /// Stores auxiliary readings.
+    /// Stores utilisation, clocks, temperature and throttle reasons.
     pub fn record_auxiliary(&mut self, row: AuxiliaryReadings) {
         self.auxiliary_at = Some(row.at + AUXILIARY_EVERY);
         self.auxiliary.push(row);
     }
 
-    /// Begins a gap at a failed read and ends it at the next good one; a lost device ends all reading.
+    /// Returns the value of a successful read. A gap begins at a failed read and ends at the next successful
+    /// one; if the device is lost, all reading ends.
     fn accept<T>(
         &mut self,
         sensor: SensorKind,
@@ -266,17 +269,17 @@ impl Recorder {
         }
     }
 
-    /// The readings so far.
+    /// The power and energy readings so far.
     pub fn trace(&self) -> &Trace {
         &self.trace
     }
 
-    /// The auxiliary readings so far.
+    /// The readings of utilisation, clocks, temperature and throttle reasons so far.
     pub fn auxiliary(&self) -> &[AuxiliaryReadings] {
         &self.auxiliary
     }
 
-    /// A copy of the readings so far; sensors that fail now have a gap up to `now`.
+    /// A copy of the readings so far. Sensors whose reads fail at present have a gap up to `now`.
     pub fn snapshot(&self, now: Moment) -> (Trace, Vec<AuxiliaryReadings>) {
         let mut trace = self.trace.clone();
         let open = self.failing.iter().map(|(sensor, since, reason)| Gap {
@@ -288,7 +291,7 @@ impl Recorder {
         (trace, self.auxiliary.clone())
     }
 
-    /// Removes the readings before a moment; the learnt schedules of the sensors stay.
+    /// Removes the readings before a moment. What was learnt about the sensors' update times stays.
     pub fn forget_before(&mut self, moment: Moment) {
         let trace = &mut self.trace;
         trace.counter.retain(|reading| reading.call.end >= moment);
@@ -302,7 +305,7 @@ impl Recorder {
     }
 }
 
-/// Inserts a sample in order of time, unless it is there already.
+/// Inserts a sample in order of time, unless a sample with its time is stored already.
 fn insert_in_order(samples: &mut Vec<PowerSample>, sample: PowerSample) {
     let place = samples.partition_point(|other| other.at < sample.at);
     if samples.get(place).is_none_or(|other| other.at != sample.at) {

@@ -15,7 +15,7 @@ use super::recorder::{Recorder, Task};
 use crate::math::{Span, Trace};
 use crate::method::MethodChoice;
 
-/// The result of a read.
+/// The result of a read, by kind of sensor.
 enum Outcome {
     Counter(Span, Result<Joules, ReadError>),
     Drained(Moment, Result<DrainedSamples, ReadError>),
@@ -23,7 +23,7 @@ enum Outcome {
     Auxiliary(AuxiliaryReadings),
 }
 
-/// Performs a read and gives the result to the recorder, in real time or, in tests, in virtual time.
+/// Performs a read and stores its result in the recorder. The clock may be real or, in tests, virtual.
 pub fn perform_task(
     recorder: &mut Recorder,
     task: Task,
@@ -58,6 +58,7 @@ fn read(task: Task, device: &mut dyn Device, clock: &dyn Clock) -> Outcome {
     }
 }
 
+/// Stores the result of a read in the recorder.
 fn record(recorder: &mut Recorder, outcome: Outcome) {
     match outcome {
         Outcome::Counter(call, energy) => recorder.record_counter(call, energy),
@@ -70,23 +71,23 @@ fn record(recorder: &mut Recorder, outcome: Outcome) {
 /// The readings of one device.
 #[derive(Clone, Debug)]
 pub struct DeviceRecording {
-    /// The device that was to be read.
+    /// The device that was read.
     pub device: DeviceId,
     /// The readings of power and energy.
     pub trace: Trace,
-    /// The readings of other sensors.
+    /// The readings of utilisation, clocks, temperature and throttle reasons.
     pub auxiliary: Vec<AuxiliaryReadings>,
 }
 
-/// An error of the sampler.
+/// Why the sampler, which reads the devices, failed.
 #[derive(Debug, thiserror::Error)]
 pub enum SamplerError {
-    /// The system could not start a thread.
+    /// The operating system could not start a thread.
     #[error("cannot start a thread to read {device}: {reason}; end other programs and try again")]
     Thread {
         /// The device that was to be read.
         device: DeviceId,
-        /// The system's error.
+        /// The operating system's error.
         reason: std::io::Error,
     },
     /// The thread that reads this device panicked.
@@ -94,21 +95,23 @@ pub enum SamplerError {
     Died(DeviceId),
 }
 
-/// The readings of a device.
+/// The power and energy readings of a device, and its other readings.
 type Readings = (Trace, Vec<AuxiliaryReadings>);
 
+/// A request to the thread that reads a device.
 enum Request {
     Mark(Moment),
     Collect(Sender<Readings>),
     Stop,
 }
 
-/// Reads devices in threads until it is stopped.
+/// Reads devices, each in a thread of its own, until it is stopped.
 pub struct Sampler {
     clock: Arc<dyn Clock>,
     readers: Vec<Reader>,
 }
 
+/// The thread that reads one device, and what it shares with the sampler.
 struct Reader {
     device: DeviceId,
     requests: Sender<Request>,
@@ -117,23 +120,26 @@ struct Reader {
     latest: Arc<Mutex<Option<Watts>>>,
 }
 
-/// The recorder of a thread, shared because a read may block for long; `None` before the thread has begun.
+/// The recorder of a reading thread, shared because a read may block for long; `None` until the thread has
+/// started.
 #[derive(Clone, Default)]
 struct SharedRecorder(Arc<Mutex<Option<Recorder>>>);
 
 impl SharedRecorder {
+    /// Calls a function with the recorder; returns `None` if the thread has not started yet.
     fn with_recorder<T>(&self, work: impl FnOnce(&mut Recorder) -> T) -> Option<T> {
         let mut recorder = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         recorder.as_mut().map(work)
     }
 
+    /// A copy of the readings so far.
     fn snapshot(&self, now: Moment) -> Readings {
         self.with_recorder(|recorder| recorder.snapshot(now))
             .unwrap_or_default()
     }
 }
 
-/// The longest wait for outstanding reads. A driver that takes longer leaves a gap.
+/// The longest wait for a read that has not returned. A driver that takes longer leaves a gap.
 const READ_LIMIT: Duration = Duration::from_secs(3);
 
 impl Sampler {
@@ -186,7 +192,7 @@ impl Sampler {
         now
     }
 
-    /// The newest power reading of each device, for display; `None` if there is none.
+    /// The newest power reading of each device, for display; `None` if the device has no reading yet.
     pub fn latest(&self) -> Vec<(DeviceId, Option<Watts>)> {
         let newest = |reader: &Reader| {
             let guard = reader.latest.lock().unwrap_or_else(PoisonError::into_inner);
@@ -248,6 +254,7 @@ impl Sampler {
 }
 
 impl Reader {
+    /// Adds the device's identity to its readings.
     fn recording(&self, (trace, auxiliary): Readings) -> DeviceRecording {
         DeviceRecording {
             device: self.device.clone(),
@@ -257,14 +264,15 @@ impl Reader {
     }
 }
 
-/// The time after which a sample has reached the buffer.
+/// The time that a sample takes to appear in the driver's buffer.
 const BUFFER_LAG: Seconds = Seconds::new(0.12);
-/// The longest wait of [`Sampler::collect`] for a counter whose schedule is unknown: the interval is then
-/// wider.
+/// [`Sampler::collect`] waits at most this long for a counter whose update times are unknown; the energy's
+/// interval is then wider.
 const MAX_COLLECT_WAIT: Seconds = Seconds::new(0.15);
-/// Readings up to this long before a [`Sampler::collect`] stay available for the next measurement window.
+/// After a [`Sampler::collect`], readings of this last time stay stored for the next measurement window.
 const KEPT_BY_COLLECT: Seconds = Seconds::new(5.0);
 
+/// The loop of a reading thread: reads one device and serves requests, until the sampler stops it.
 fn read_until_stopped(
     device: &mut dyn Device,
     choice: MethodChoice,
@@ -336,6 +344,7 @@ fn read_until_stopped(
     drain(device);
 }
 
+/// The newest power reading of any sensor.
 fn newest(trace: &Trace) -> Option<Watts> {
     let buffered = trace.buffer.last().map(|sample| (sample.at, sample.power));
     let polled = |values: &[crate::math::PolledPower]| {

@@ -8,6 +8,7 @@ use sweetspot_study::EnergyOf;
 use super::report::FigureArgs;
 use super::shared::{CriteriaArgs, ExportArgs};
 
+/// The examples in the help text of `compare`.
 const COMPARE_EXAMPLES: &str = "\
 Examples:
   sweetspot compare resnet50-v100 resnet50-quadro_rtx_6000

@@ -32,6 +32,7 @@ pub struct FitArgs {
     pub export_json: Option<PathBuf>,
 }
 
+/// The examples in the help text of `fit`.
 const EXAMPLES: &str = "\
 Examples:
   sweetspot sweep --power-cap all --repeat 3 -- python train.py --epochs 1

@@ -11,9 +11,9 @@ use super::shared::parse_positive_seconds;
 
 /// Get the highest throughput under a power cap: choose batch size, clock or both while the command runs.
 ///
-/// The command is an inference program that asks for its batch size before each batch and reports items and batch
-/// times over the link (two lines of Python, see docs/hold.md). The knob `batch` changes no device setting and needs
-/// no privilege; the other knobs change device settings, which are restored at the end, as with `run`.
+/// The command is an inference program that asks for its batch size before each batch and reports items and batch times
+/// over a shared-memory link (two lines of Python, see docs/hold.md). The knob `batch` changes no device setting and
+/// needs no privilege; the other knobs change device settings, which are restored at the end, as with `run`.
 ///
 /// You can change the cap while the command runs: with --cap-file, with `sweetspot hold set 140W` in another terminal,
 /// or by changing the device's own power limit (--below device).
@@ -58,8 +58,8 @@ pub struct HoldArgs {
     pub device: Option<String>,
 
     /// The control algorithm: robust; for comparison, the batch sizer of the paper batch_sizer_2021 as its algorithm is
-    /// printed (paper), as its text describes it (text), or with one decision for each window (windowed); with --knob
-    /// core-clock dvfs or step_up [default: robust; dvfs or joint where the knob requires it].
+    /// printed (paper), as its text describes it (text), or with one decision for each measurement window (windowed);
+    /// with --knob core-clock dvfs or step_up [default: robust; dvfs or joint if the knob requires it].
     #[arg(
         long,
         value_name = "MODE",
@@ -73,7 +73,7 @@ pub struct HoldArgs {
     #[arg(long, value_name = "N", value_parser = super::shared::parse_count, help_heading = "Control")]
     pub fixed_batch: Option<u64>,
 
-    /// For the modes of the paper: increase the batch size while power is below this share of the cap [default: 0.8].
+    /// For the paper's algorithms: increase the batch size while power is below this share of the cap [default: 0.8].
     #[arg(long, value_name = "SHARE", value_parser = parse_alpha, help_heading = "Control")]
     pub alpha: Option<Ratio>,
 
@@ -113,7 +113,7 @@ pub struct HoldArgs {
     #[arg(long, value_name = "FILE")]
     pub export_json: Option<PathBuf>,
 
-    /// Draw power, batch size and throughput over time as an SVG file; `-` as above.
+    /// Draw power, batch size and throughput over time as an SVG file; `-` writes it to standard output.
     #[arg(long, value_name = "FILE")]
     pub export_svg: Option<PathBuf>,
 
@@ -139,6 +139,7 @@ pub enum HoldCommand {
     },
 }
 
+/// The names of the knobs on the command line.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum KnobName {
     Batch,
@@ -147,12 +148,14 @@ pub enum KnobName {
     Joint,
 }
 
+/// The names of the objectives on the command line.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum ObjectiveName {
     Throughput,
     EnergyPerItem,
 }
 
+/// The names of the control algorithms on the command line.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum ModeName {
     Robust,
@@ -165,6 +168,7 @@ pub enum ModeName {
     Joint,
 }
 
+/// The names of the power sensors on the command line.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum SensorName {
     Buffer,
@@ -189,6 +193,7 @@ fn parse_batches(text: &str) -> Result<Batches, String> {
     Ok(Batches(sizes))
 }
 
+/// Parses the power cap of --below: a power, or `device`.
 fn parse_below(text: &str) -> Result<CapSource, String> {
     text.parse()
         .map_err(|problem: sweetspot_session::hold::InvalidCap| format!("{problem}, or `device`"))
@@ -209,6 +214,7 @@ fn parse_watts(text: &str) -> Result<Watts, String> {
     parse_cap(text).map_err(|problem| problem.to_string())
 }
 
+/// Parses a share above 0 and at most 1.
 fn parse_alpha(text: &str) -> Result<Ratio, String> {
     let share = text.parse::<f64>().ok();
     share
@@ -217,6 +223,7 @@ fn parse_alpha(text: &str) -> Result<Ratio, String> {
         .ok_or_else(|| "give a share above 0 and at most 1".to_owned())
 }
 
+/// The examples in the help text of `hold`.
 const HOLD_EXAMPLES: &str = "\
 Examples:
   sweetspot hold --below 300W -- python serve.py

@@ -24,7 +24,7 @@ pub struct MeasureArgs {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub runs: u32,
 
-    /// Number of runs before them that are not measured.
+    /// Number of warm-up runs before the measured ones.
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=10_000))]
     pub warmup: u32,
 
@@ -77,6 +77,7 @@ pub struct MeasureArgs {
     pub cmd: Vec<OsString>,
 }
 
+/// The examples in the help text of `measure`.
 const MEASURE_EXAMPLES: &str = "\
 Examples:
   sweetspot measure -- python train.py

@@ -60,6 +60,7 @@ pub struct NetworkArgs {
     pub export: TextExportArgs,
 }
 
+/// Whether a row of the table shows one layer or all layers of a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum RowGrouping {
     Layer,
@@ -73,6 +74,7 @@ fn parse_input(text: &str) -> Result<(String, Shape), String> {
     Ok((name.to_owned(), shape.parse()?))
 }
 
+/// The examples in the help text of `network`.
 const NETWORK_EXAMPLES: &str = "\
 Examples:
   sweetspot network resnet50

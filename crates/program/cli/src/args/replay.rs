@@ -90,6 +90,7 @@ pub struct ReplayArgs {
     pub figures: FigureArgs,
 }
 
+/// The examples in the help text of `replay`.
 const EXAMPLES: &str = "\
 Examples:
   sweetspot replay --curves caps.csv --knob power_limit --time time_s --power average_w --group network --strategy all

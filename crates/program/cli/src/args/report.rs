@@ -73,6 +73,7 @@ pub struct FigureArgs {
     pub png: bool,
 }
 
+/// The examples in the help text of `report`.
 const REPORT_EXAMPLES: &str = "\
 Examples:
   sweetspot report resnet50-v100

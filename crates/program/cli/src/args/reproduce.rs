@@ -15,7 +15,7 @@ pub struct ReproduceArgs {
     #[arg(value_name = "NAME")]
     pub name: String,
 
-    /// Show only the tolerances and the conclusions.
+    /// Show only how many values are within their tolerance, and which conclusions hold.
     #[arg(long)]
     pub summary: bool,
 
@@ -27,6 +27,7 @@ pub struct ReproduceArgs {
     pub export: TextExportArgs,
 }
 
+/// The examples in the help text of `reproduce`.
 const EXAMPLES: &str = "\
 Examples:
   sweetspot reproduce power-capping-2022

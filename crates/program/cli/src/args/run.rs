@@ -60,6 +60,7 @@ pub struct RunArgs {
     pub cmd: Vec<OsString>,
 }
 
+/// The examples in the help text of `run`.
 const RUN_EXAMPLES: &str = "\
 Examples:
   sweetspot run --power-cap 180W -- python train.py

@@ -19,7 +19,7 @@ pub struct ExportArgs {
     #[command(flatten)]
     pub text: TextExportArgs,
 
-    /// Write an HTML page with figures that any browser can open offline; `-` as above.
+    /// Write an HTML page with figures that any browser can open offline; `-` writes it to standard output.
     #[arg(long, value_name = "FILE")]
     pub export_html: Option<PathBuf>,
 }
@@ -31,11 +31,11 @@ pub struct TextExportArgs {
     #[arg(long, value_name = "FILE")]
     pub export_json: Option<PathBuf>,
 
-    /// Write the result as CSV; `-` as above.
+    /// Write the result as CSV; `-` writes it to standard output.
     #[arg(long, value_name = "FILE")]
     pub export_csv: Option<PathBuf>,
 
-    /// Write the tables as Markdown; `-` as above.
+    /// Write the tables as Markdown; `-` writes them to standard output.
     #[arg(long, value_name = "FILE")]
     pub export_md: Option<PathBuf>,
 }
@@ -114,6 +114,7 @@ impl VariantArgs {
     }
 }
 
+/// Training or inference, if one of the two flags is given.
 pub fn mode(train: bool, infer: bool) -> Option<Mode> {
     match (train, infer) {
         (true, _) => Some(Mode::Train),
@@ -122,6 +123,7 @@ pub fn mode(train: bool, infer: bool) -> Option<Mode> {
     }
 }
 
+/// Parses a number of items or of batches.
 pub fn parse_count(text: &str) -> Result<u64, String> {
     let number = text.parse().ok();
     number

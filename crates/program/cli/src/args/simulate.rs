@@ -90,6 +90,7 @@ impl SimulateArgs {
     }
 }
 
+/// The examples in the help text of `simulate`.
 const SIMULATE_EXAMPLES: &str = "\
 Examples:
   sweetspot simulate --list
@@ -106,7 +107,7 @@ pub struct SimWorkloadArgs {
     #[arg(long, value_name = "NAME")]
     pub network: String,
 
-    /// Items in a batch of one rank [default: as in the profile; with --serve, as `hold` requests over the link].
+    /// Items in a batch of one rank [default: as in the profile; with --serve, as `hold` requests].
     #[arg(long, value_name = "N", value_parser = parse_count)]
     pub batch: Option<u64>,
 
@@ -125,8 +126,8 @@ pub struct SimWorkloadArgs {
     #[arg(long, value_name = "S", value_parser = parse_positive_seconds)]
     pub seconds: Option<Seconds>,
 
-    /// Serve requests: ask for the batch size over the link before each batch, and report batch times, latencies and
-    /// the length of the queue.
+    /// Serve requests: ask `hold` for the batch size before each batch, and report batch times, latencies and the
+    /// length of the queue.
     #[arg(long, requires = "infer", conflicts_with = "ranks")]
     pub serve: bool,
 
@@ -141,6 +142,7 @@ pub struct SimWorkloadArgs {
     pub seed: u64,
 }
 
+/// The examples in the help text of `sim-workload`.
 const WORKLOAD_EXAMPLES: &str = "\
 Examples:
   sweetspot simulate --gpu v100 -- sweetspot sim-workload --network resnet50 --batch 64 --seconds 5

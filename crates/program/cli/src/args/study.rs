@@ -73,7 +73,7 @@ pub struct TaskArgs {
     /// The folder of the study, or its plan.json.
     pub plan: PathBuf,
 
-    /// The number of the run.
+    /// The number of the run in the plan.
     pub id: u64,
 
     /// Never change a device setting (also SWEETSPOT_READ_ONLY=1).

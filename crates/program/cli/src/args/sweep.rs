@@ -209,6 +209,7 @@ pub struct SweepArgs {
     pub cmd: Vec<OsString>,
 }
 
+/// Parses a parameter of the workload and its values: NAME=VALUE,...
 fn parse_parameter(text: &str) -> Result<(String, String), String> {
     let (name, values) = text
         .split_once('=')
@@ -216,6 +217,7 @@ fn parse_parameter(text: &str) -> Result<(String, String), String> {
     Ok((name.trim().to_owned(), values.to_owned()))
 }
 
+/// Checks that a regular expression for progress is valid.
 fn parse_pattern(text: &str) -> Result<String, String> {
     let pattern: Result<ProgressPattern, _> = text.parse();
     pattern
@@ -223,6 +225,7 @@ fn parse_pattern(text: &str) -> Result<String, String> {
         .map_err(|error| error.to_string())
 }
 
+/// Parses a percentage between 0 and 100.
 pub fn parse_share(text: &str) -> Result<Ratio, String> {
     let share: Ratio = text
         .parse()
@@ -234,6 +237,7 @@ pub fn parse_share(text: &str) -> Result<Ratio, String> {
     }
 }
 
+/// The examples in the help text of `sweep`.
 const EXAMPLES: &str = "\
 Examples:
   sweetspot sweep --power-cap 150..300:10 --repeat 3 -- python train.py

@@ -16,8 +16,8 @@ use super::sweep::parse_share;
 ///
 /// Waits until the command runs steadily, measures it at the GPU's default settings, tries a few settings for some
 /// seconds each, and keeps the best one; when the load changes, it searches again. The command must report its
-/// progress, over the link (one line of Python, see docs/link.md) or in its output (--progress). The previous settings
-/// are restored at the end, whatever happens.
+/// progress, over a shared-memory link (one line of Python, see docs/link.md) or in its output (--progress). The
+/// previous settings are restored at the end, whatever happens.
 #[derive(Debug, Args)]
 #[command(after_help = TUNE_EXAMPLES)]
 pub struct TuneArgs {
@@ -79,11 +79,11 @@ pub struct TuneArgs {
     #[arg(long, value_name = "FILE")]
     pub export_json: Option<PathBuf>,
 
-    /// Write the tables as Markdown; `-` as above.
+    /// Write the tables as Markdown; `-` writes them to standard output.
     #[arg(long, value_name = "FILE")]
     pub export_md: Option<PathBuf>,
 
-    /// Draw power over time, with the measured windows marked, as an SVG file; `-` as above.
+    /// Draw power over time, with the measurement windows marked, as an SVG file; `-` writes it to standard output.
     #[arg(long, value_name = "FILE")]
     pub export_svg: Option<PathBuf>,
 
@@ -96,6 +96,7 @@ pub struct TuneArgs {
     pub cmd: Vec<OsString>,
 }
 
+/// The examples in the help text of `tune`.
 const TUNE_EXAMPLES: &str = "\
 Examples:
   sweetspot tune -- python train.py

@@ -32,14 +32,17 @@ impl std::fmt::Display for Format {
     }
 }
 
-/// A rendered document, or the reason why there is nothing to write. The latter is not an error.
+/// A rendered document, or the reason why there is nothing to write, which is not an error.
 pub enum Rendered {
     Bytes(Vec<u8>),
     Nothing(&'static str),
 }
 
+/// Renders a document when it is needed.
 type Renderer<'a> = Box<dyn FnOnce() -> Result<Rendered> + 'a>;
+/// Renders the text for the terminal when it is needed.
 type TextRenderer<'a> = Box<dyn FnOnce() -> String + 'a>;
+/// Draws the figures when they are needed.
 type FigureRenderer<'a> = Box<dyn FnOnce() -> Vec<Figure> + 'a>;
 
 /// The result of a command: the text for the terminal, warnings, and a renderer for each document.
@@ -64,24 +67,29 @@ impl<'a> Content<'a> {
         self
     }
 
+    /// Sets the renderer of the JSON document.
     pub fn json<T: Serialize>(self, json: impl FnOnce() -> T + 'a) -> Self {
         self.with_renderer(Format::Json, || {
             Ok(serde_json::to_string_pretty(&json())? + "\n")
         })
     }
 
+    /// Sets the renderer of the CSV document.
     pub fn csv<E: Into<anyhow::Error>>(self, csv: impl FnOnce() -> Result<String, E> + 'a) -> Self {
         self.with_renderer(Format::Csv, || csv().map_err(Into::into))
     }
 
+    /// Sets the renderer of the Markdown document.
     pub fn markdown(self, markdown: impl FnOnce() -> String + 'a) -> Self {
         self.with_renderer(Format::Markdown, || Ok(markdown()))
     }
 
+    /// Sets the renderer of the HTML page.
     pub fn html(self, html: impl FnOnce() -> Result<String> + 'a) -> Self {
         self.with_renderer(Format::Html, html)
     }
 
+    /// Sets the renderer of the TOML file.
     pub fn toml(self, toml: impl FnOnce() -> Result<String> + 'a) -> Self {
         self.with_renderer(Format::Toml, toml)
     }
@@ -98,6 +106,7 @@ impl<'a> Content<'a> {
         self
     }
 
+    /// Sets the renderer of the Parquet file with power samples.
     pub fn samples(mut self, samples: impl FnOnce() -> Result<Vec<u8>> + 'a) -> Self {
         let render = || samples().map(Rendered::Bytes);
         self.renderers.push((Format::Samples, Box::new(render)));
@@ -110,12 +119,14 @@ impl<'a> Content<'a> {
         self
     }
 
+    /// Sets the renderer of a document that is text.
     fn with_renderer(mut self, format: Format, text: impl FnOnce() -> Result<String> + 'a) -> Self {
         let render = || text().map(|text| Rendered::Bytes(text.into_bytes()));
         self.renderers.push((format, Box::new(render)));
         self
     }
 
+    /// Takes the renderer of a format; `None` if the command has none.
     pub(super) fn renderer(&mut self, format: Format) -> Option<Renderer<'a>> {
         let place = self
             .renderers

@@ -10,6 +10,7 @@ use crate::print_error_line;
 
 use super::Document;
 
+/// The error for --png in a build without PNG support.
 const NO_PNG: &str = "this program was built without PNG figures: build it with `cargo build --release --features png`, or remove --png and use the SVG files";
 
 /// A folder for figures. It is created only with the first figure, so bad input leaves no empty folder behind.
@@ -78,6 +79,7 @@ impl FigureFolder {
         results
     }
 
+    /// Writes one file of a figure.
     fn write_file(&self, figure: &Figure, extension: &str, bytes: &[u8]) -> Result<()> {
         let path = self.folder.join(format!("{}.{extension}", figure.id));
         Ok(Document::open(&path)?.write(bytes)?)

@@ -75,7 +75,7 @@ impl Documents {
         self.figures.is_some()
     }
 
-    /// Whether a document goes to standard output; then nothing else may be printed there.
+    /// Whether a document goes to standard output. If so, nothing else may be printed there.
     pub fn on_stdout(&self) -> bool {
         self.all.iter().any(|(_, document)| document.is_stdout())
     }
@@ -105,6 +105,7 @@ impl Documents {
     }
 }
 
+/// Renders one document and writes it.
 fn write_one(content: &mut Content<'_>, format: Format, document: &Document) -> Result<()> {
     let render = content.renderer(format);
     let render = render.with_context(|| format!("this command cannot write {format}"))?;
@@ -135,6 +136,7 @@ struct WriteResults {
 }
 
 impl WriteResults {
+    /// Adds the result of one write, and prints its error.
     fn add(&mut self, result: Result<()>) {
         if let Err(error) = result {
             print_error_line(&format!("sweetspot: {error:#}"));
@@ -150,10 +152,12 @@ impl WriteResults {
         }
     }
 
+    /// Adds the results of several writes.
     fn add_all(&mut self, results: Vec<Result<()>>) {
         results.into_iter().for_each(|result| self.add(result));
     }
 
+    /// Whether every write so far succeeded.
     fn written(&self) -> Written {
         match self.has_failed {
             true => Written::NotEverything,

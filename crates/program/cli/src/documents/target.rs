@@ -8,24 +8,26 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use tempfile::NamedTempFile;
 
-/// A document that is to be written. The path is checked before the work starts, so that a bad one is reported at once.
-/// A file is replaced only when the new one is complete, so that a failed write never destroys the old one.
+/// A document that is to be written. The path is checked before the work starts, and a bad path is reported at once. A
+/// file is replaced only when the new one is complete, so a failed write never destroys the old one.
 #[derive(Debug)]
 pub struct Document {
     path: PathBuf,
     target: Target,
 }
 
+/// The place to which a document is written.
 #[derive(Debug, PartialEq)]
 enum Target {
     Stdout,
     /// An existing pipe, device or other special file.
     Special(PathBuf),
-    /// A regular file by its canonical path, so that two spellings of a path are equal.
+    /// A regular file with its canonical path, so two spellings of a path are equal.
     File(PathBuf),
 }
 
 impl Document {
+    /// Checks that a document can be written to this path; `-` is standard output.
     pub fn open(path: &Path) -> Result<Self> {
         let target = if path == Path::new("-") {
             Target::Stdout
@@ -61,10 +63,12 @@ impl Document {
         })
     }
 
+    /// Whether the document goes to standard output.
     pub fn is_stdout(&self) -> bool {
         self.target == Target::Stdout
     }
 
+    /// Writes the whole document.
     pub fn write(&self, bytes: &[u8]) -> Result<(), WriteError> {
         let written = match &self.target {
             Target::Stdout => return print_bytes(bytes),
@@ -120,10 +124,12 @@ fn canonical_path(file: PathBuf) -> PathBuf {
     }
 }
 
+/// The beginning of messages about a document that cannot be written.
 fn cannot_write(path: &Path) -> String {
     format!("cannot write {}", path.display())
 }
 
+/// Writes a temporary file, and replaces the file at `path` with it.
 fn replace_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut file = temporary_file(path).map_err(|error| system_error(&error))?;
     file.write_all(bytes)?;
@@ -186,6 +192,7 @@ pub fn print(text: &str) -> Result<(), WriteError> {
     print_bytes(text.as_bytes())
 }
 
+/// Writes bytes to standard output.
 fn print_bytes(bytes: &[u8]) -> Result<(), WriteError> {
     let mut out = io::stdout().lock();
     let written = out.write_all(bytes).and_then(|()| out.flush());

@@ -135,6 +135,7 @@ fn current_folder() -> Result<String> {
     )
 }
 
+/// Reads a study file.
 fn read_study_file(path: &Path) -> Result<Definition> {
     let text = std::fs::read_to_string(path)
         .with_context(|| format!("cannot read the study file {}", path.display()))?;

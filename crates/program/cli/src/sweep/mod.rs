@@ -23,6 +23,7 @@ use crate::run::{guard_program, is_read_only};
 
 use definition::read_definition;
 
+/// Runs `sweetspot sweep`.
 pub fn run(args: Box<SweepArgs>) -> Result<Outcome> {
     let mut args = *args;
     // Bad criteria are reported before anything runs.
@@ -69,6 +70,7 @@ pub fn run(args: Box<SweepArgs>) -> Result<Outcome> {
     Ok(Outcome::met(all_succeeded))
 }
 
+/// Creates the study and runs a new sweep.
 fn start_sweep(args: &SweepArgs, sweep: &Sweep, documents: &Documents) -> Result<Outcome> {
     if args.dry_run {
         print(&plan_text(&sweep.outline, &sweep.estimate()))?;
@@ -91,6 +93,7 @@ fn start_sweep(args: &SweepArgs, sweep: &Sweep, documents: &Documents) -> Result
     result
 }
 
+/// Resumes the sweep of a stored study.
 fn resume(args: &SweepArgs, study: &Path) -> Result<Outcome> {
     let documents = Documents::open(args.export.requested())?;
     let folder = crate::study::find_folder(study);
@@ -123,6 +126,7 @@ pub fn check_read_only(outline: &Outline, read_only_flag: bool) -> Result<()> {
     }
 }
 
+/// Runs a sweep, stores its runs, and writes its documents.
 fn run_sweep(
     args: &SweepArgs,
     sweep: &Sweep,
@@ -224,9 +228,10 @@ fn report_prior_studies(args: &SweepArgs, sweep: &Sweep) {
     }
 }
 
-/// The largest number of runs of a study that starts without the user's confirmation.
+/// The largest number of runs that a sweep may have without the user's confirmation.
 const MAX_UNCONFIRMED_RUNS: usize = 10_000;
 
+/// Asks the user to confirm a sweep with very many runs.
 fn confirm_many_runs(args: &SweepArgs, runs: usize) -> Result<()> {
     if runs <= MAX_UNCONFIRMED_RUNS || args.yes {
         return Ok(());
@@ -267,7 +272,7 @@ fn create_store(args: &SweepArgs, sweep: &Sweep) -> Result<Store> {
     bail!("no unused folder name for the study: choose one with --study")
 }
 
-/// Whether the reference failed; then resuming would fail again.
+/// Whether the error is that the reference failed. If so, resuming would fail again.
 fn is_reference_failed(error: &SessionError) -> bool {
     matches!(
         error,

@@ -42,7 +42,10 @@ fn bad_axes_and_commands_are_rejected_before_any_write() {
             &["--core-clock", "1201", "--", "true"],
             "the nearest values are 1200 MHz and 1207 MHz",
         ),
-        (&["--gpus", "1,3", "--", "true"], "there are 2"),
+        (
+            &["--gpus", "1,3", "--", "true"],
+            "the number of usable GPUs is 2",
+        ),
         (
             &["--gpus", "0", "--", "true"],
             "`0` is not a number of GPUs",

@@ -270,7 +270,7 @@ fn a_cap_that_the_board_does_not_enforce_is_recorded_with_its_reason() {
     for (output, name) in [(real, "st"), (simulated, "virtual")] {
         let shown = text(&output.stdout);
         assert!(
-            shown.contains("asked for 260 W, the device enforces 220 W"),
+            shown.contains("260 W was requested, but the device enforces 220 W"),
             "{shown}{}",
             text(&output.stderr)
         );

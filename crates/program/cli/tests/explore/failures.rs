@@ -254,13 +254,13 @@ fn bad_values_in_a_study_file_are_rejected_like_bad_flags() {
     let host = TestHost::new("v100");
     let folder = tempfile::tempdir().unwrap();
     let cases = [
-        ("repeat = 0", "repeat: 1 to 10000"),
-        ("timeout = \"0 s\"", "timeout: more than 0"),
-        ("until = \"-50 %\"", "until: more than 0 %"),
-        ("settle = \"-3 s\"", "settle: from 0"),
-        ("settle = \"1000000000000 s\"", "settle: from 0"),
-        ("cool-to = \"-300 C\"", "cool-to: from 0"),
-        ("warmup = 1000000000", "warmup: 1000"),
+        ("repeat = 0", "repeat must be 1 to 10000"),
+        ("timeout = \"0 s\"", "timeout must be more than 0"),
+        ("until = \"-50 %\"", "until must be more than 0 %"),
+        ("settle = \"-3 s\"", "settle must be from 0"),
+        ("settle = \"1000000000000 s\"", "settle must be from 0"),
+        ("cool-to = \"-300 C\"", "cool-to must be from 0"),
+        ("warmup = 1000000000", "warmup must be at most 1000"),
         ("command = []", "the command is empty"),
     ];
     for (line, words) in cases {

@@ -207,7 +207,8 @@ fn studies_are_listed_shown_merged_and_deleted() {
     assert!(sweetspot(there, &other).status.success());
     let unlike = sweetspot(there, &["study", "merge", "both", "vgg19-v100", "-o", "x"]);
     assert!(
-        text(&unlike.stderr).contains("one measured alexnet@power_capping_2022, the other vgg19")
+        text(&unlike.stderr)
+            .contains("one study measured alexnet@power_capping_2022, the other vgg19")
     );
     let asked = sweetspot(there, &["study", "delete", "both"]);
     assert!(text(&asked.stderr).contains("give --yes"));

@@ -73,7 +73,10 @@ fn bad_input_is_rejected_in_one_line() {
             &["--below", "device", "--knob", "power-cap"],
             "because the knob power-cap changes that limit",
         ),
-        (&["--cap-file", "/nonexistent"], "or give a cap as well"),
+        (
+            &["--cap-file", "/nonexistent"],
+            "or give a cap on the command line",
+        ),
         (
             &["--below", "300W", "--knob", "voltage"],
             "invalid value 'voltage'",

@@ -42,10 +42,10 @@ fn a_cap_file_is_followed_and_bad_content_is_reported_once() {
     assert_eq!(last_batch(&document), 16.0, "{document}");
     let message = stderr_text(&output);
     for (words, times) in [
-        ("the cap is 250.0 W now (by the cap file)", 1),
+        ("the power cap is now 250.0 W (set by the cap file)", 1),
         ("invalid power cap `lots`", 1),
         ("No such file or directory", 1),
-        ("the cap stays at 250.0 W", 2),
+        ("the power cap stays at 250.0 W", 2),
     ] {
         assert_eq!(message.matches(words).count(), times, "{words}: {message}");
     }
@@ -79,7 +79,7 @@ fn the_owner_can_set_the_cap_of_a_running_hold() {
     let done = set(&host, &["250W"]);
     assert!(done.status.success(), "{}", stderr_text(&done));
     let shown = String::from_utf8_lossy(&done.stdout).into_owned();
-    assert_eq!(shown, "the cap was 600.0 W and is 250.0 W now\n");
+    assert_eq!(shown, "the power cap was 600.0 W and is now 250.0 W\n");
     let bad = set(&host, &["soon"]);
     assert_eq!(bad.status.code(), Some(2));
     assert!(

@@ -87,7 +87,7 @@ fn nothing_is_counted_after_the_device_is_restored() {
     let document = document(&output);
     assert_eq!(output.status.code(), Some(130), "{}", stderr_text(&output));
     let notes = document["notes"].to_string();
-    let times = notes.matches("measurements end here").count();
+    let times = notes.matches("nothing is measured from here on").count();
     assert_eq!(times, 1, "{notes}");
     assert!(number(&document["time_s"]) < 4.0, "{document}");
 }

@@ -69,7 +69,7 @@ fn cap_below_idle() {
     let (document, output) = json(&host, &args, &serving("4", &[]));
     assert_eq!(output.status.code(), Some(1));
     let text = stderr_text(&output);
-    let times = text.matches("the cap of 50 W cannot be held").count();
+    let times = text.matches("the power cap of 50 W cannot be met").count();
     assert_eq!(times, 1, "{text}");
     assert_eq!(document["met"], false, "{document}");
 }

@@ -60,7 +60,7 @@ fn averaging_sensors_hold_the_cap_too() {
     let args = ["--below", "360W", "--sensor", "average"];
     let missing = hold(&host, &args, &["--", "true"]);
     assert!(
-        stderr_text(&missing).contains("it has no averaged power"),
+        stderr_text(&missing).contains("this GPU has no averaged power"),
         "{missing:?}"
     );
 }

@@ -75,7 +75,7 @@ fn unusual_studies_are_explained() {
         ("some-failed", "3 failed"),
         ("all-failed", "no configuration ran without a failure"),
         ("no-energy", "the energy is unknown"),
-        ("zero-time", "1 configurations took no time at all"),
+        ("zero-time", "1 configurations have a time of zero"),
         ("never-run", "no configuration has been run"),
         ("single", "differences cannot be distinguished from noise"),
     ] {

@@ -105,7 +105,7 @@ fn a_gpu_lost_during_the_run_is_reported_and_remembered() {
         "the command went well, restoring did not: {message}"
     );
     assert!(
-        message.contains("its settings could not be put back: try `sweetspot restore`"),
+        message.contains("its settings could not be restored: try `sweetspot restore`"),
         "{message}"
     );
     let doctor = host.sweetspot().arg("doctor").output().unwrap();
@@ -169,7 +169,8 @@ fn a_guard_that_is_killed_is_replaced() {
     let message = text(&output.stderr);
     assert_eq!(output.status.code(), Some(125), "{message}");
     assert!(
-        message.contains("the guard ended unexpectedly") && message.contains("and is restored now"),
+        message.contains("the guard process ended unexpectedly")
+            && message.contains("are now restored"),
         "{message}"
     );
     assert_eq!(cap(&host), 240.0);
@@ -218,7 +219,7 @@ fn settings_left_by_guard_and_client_are_reported_and_restored() {
     let restored = host.sweetspot().arg("restore").output().unwrap();
     assert_eq!(restored.status.code(), Some(1));
     assert!(
-        text(&restored.stdout).contains("and is restored now"),
+        text(&restored.stdout).contains("are now restored"),
         "{}",
         text(&restored.stdout)
     );

@@ -94,7 +94,7 @@ fn bad_input_is_rejected_before_any_write() {
     expect_rejection(
         &["--memory-clock", "877", "--", "true"],
         125,
-        "it has no memory clock that can be set",
+        "this GPU has no memory clock that can be set",
     );
     expect_rejection(
         &["--device", "3", "--power-cap", "200", "--", "true"],

@@ -203,7 +203,10 @@ fn unknown_workload_variants_are_rejected() {
         "{message}"
     );
     let message = with(&["--gpus", "2"]);
-    assert!(message.contains("gpus 2: there are 1"), "{message}");
+    assert!(
+        message.contains("gpus 2: the number of simulated GPUs is 1"),
+        "{message}"
+    );
     let message = with(&["--energy-of", "node"]);
     assert!(
         message.contains("is unknown without a node profile: give --node"),

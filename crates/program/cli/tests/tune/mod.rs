@@ -208,7 +208,7 @@ fn progress_may_restart_and_the_cap_may_not_bind() {
     let (out, err) = (text(&output.stdout), text(&output.stderr));
     assert!(out.contains(" for 93 items"), "{out}");
     assert!(out.contains("the cap does not bind"), "{out}\n{err}");
-    assert!(out.contains("--knob core-clock"), "{out}");
+    assert!(out.contains("the knob core-clock"), "{out}");
 }
 
 #[test]
@@ -249,7 +249,7 @@ fn criteria_that_windows_cannot_evaluate_are_rejected() {
         assert_eq!(output.status.code(), Some(2), "{output:?}");
         let err = text(&output.stderr);
         assert_eq!(err.lines().count(), 1, "{err}");
-        assert!(err.contains(&format!("{flag} {value}")), "{err}");
+        assert!(err.contains(flag) && err.contains(value), "{err}");
     }
     let output = sweetspot(
         folder.path(),

@@ -13,11 +13,11 @@ pub struct Answer {
     pub headline: String,
     /// Why this is recommended, such as `best edp within time<=+5%`, or why nothing is recommended.
     pub reason: String,
-    /// The relative change of energy at the recommended setting, compared with the reference.
+    /// The relative change of energy at the recommended setting, compared with the reference; `None` if unknown.
     pub energy: Option<Ratio>,
-    /// The relative change of time at the recommended setting, compared with the reference.
+    /// The relative change of time at the recommended setting, compared with the reference; `None` if unknown.
     pub time: Option<Ratio>,
-    /// The relative change of average power at the recommended setting, compared with the reference.
+    /// The relative change of average power at the recommended setting, compared with the reference; `None` if unknown.
     pub power: Option<Ratio>,
     /// Further facts about the recommendation, each a name and a sentence.
     pub facts: Vec<(String, String)>,
@@ -56,7 +56,7 @@ impl Answer {
         let keep = view.keeps_reference();
         let relative = view.relative(choice.candidate).filter(|_| !keep);
         let change = |ratio: f64| Some(Ratio::new(ratio - 1.0));
-        let mut facts = vec![(objective.to_string(), value(view, objective, keep))];
+        let mut facts = vec![(objective.to_string(), value_sentence(view, objective, keep))];
         facts.extend(against_reference(view, keep));
         if let Some((second, margin)) = &choice.runner_up {
             let text = format!(
@@ -95,13 +95,15 @@ impl Answer {
     }
 }
 
-/// Returns the change of time if no energy is known; otherwise nothing.
+/// The relative change of time at the chosen setting, for studies without energy; `None` if the reference is
+/// recommended.
 fn time_alone(view: &StudyView<'_>, keep: bool) -> Option<Ratio> {
     let chosen = view.chosen().filter(|_| !keep)?;
     let ratio = view.mean(chosen)?.time / view.comparison.reference()?.time;
     ratio.is_finite().then(|| ratio - Ratio::new(1.0))
 }
 
+/// The recommendation as an instruction that begins with a capital letter; `keep` recommends the reference.
 fn headline(view: &StudyView<'_>, chosen: usize, keep: bool) -> String {
     let text = match keep {
         true => keep_instruction(&view.varied, &view.study.reference),
@@ -113,8 +115,8 @@ fn headline(view: &StudyView<'_>, chosen: usize, keep: bool) -> String {
     })
 }
 
-/// Describes the objective's value at the best point, and names that point if the recommendation is the reference.
-fn value(view: &StudyView<'_>, objective: Objective, keep: bool) -> String {
+/// Describes the objective's value at the best point, and names that point if the reference is recommended.
+fn value_sentence(view: &StudyView<'_>, objective: Objective, keep: bool) -> String {
     let Ok(choice) = &view.choice else {
         return String::new();
     };
@@ -140,6 +142,7 @@ fn value(view: &StudyView<'_>, objective: Objective, keep: bool) -> String {
     format_amount(choice.value.value, unit) + &of + &interval
 }
 
+/// Compares the best point with the reference: the name of the fact and its text.
 fn against_reference(view: &StudyView<'_>, keep: bool) -> Option<(String, String)> {
     let choice = view.choice.as_ref().ok()?;
     let name = "reference".to_owned();
@@ -149,7 +152,10 @@ fn against_reference(view: &StudyView<'_>, keep: bool) -> Option<(String, String
     let Some(margin) = choice.against_reference else {
         return Some((
             name,
-            format!("{}: has no value to compare with", view.reference_setting()),
+            format!(
+                "{}: there is no value to compare with",
+                view.reference_setting()
+            ),
         ));
     };
     let subject = match keep {
@@ -163,7 +169,7 @@ fn against_reference(view: &StudyView<'_>, keep: bool) -> Option<(String, String
         text += &format!("; energy {energy}, time {time}");
     }
     if keep {
-        text += "; so the default stays";
+        text += "; so the default is recommended";
     }
     let broken: Vec<String> = choice
         .reference_breaks
@@ -176,7 +182,8 @@ fn against_reference(view: &StudyView<'_>, keep: bool) -> Option<(String, String
     Some((name, text))
 }
 
-fn size(margin: &Margin, view: &StudyView<'_>, objective: Objective) -> String {
+/// The size of a margin: a percentage, or an amount with its unit.
+fn margin_size(margin: &Margin, view: &StudyView<'_>, objective: Objective) -> String {
     match margin.relative {
         Some(share) if share.get().abs() < 0.0005 => "less than 0.1 %".to_owned(),
         Some(share) => format!("{:.1} %", 100.0 * share.get().abs()),
@@ -187,8 +194,9 @@ fn size(margin: &Margin, view: &StudyView<'_>, objective: Objective) -> String {
     }
 }
 
+/// Describes how much better one setting is than another one.
 fn ahead(margin: &Margin, view: &StudyView<'_>, objective: Objective) -> String {
-    let size = size(margin, view, objective);
+    let size = margin_size(margin, view, objective);
     match margin.standing {
         Standing::Better => format!("{size} better, significantly"),
         Standing::Worse => format!("{size} worse"),
@@ -196,12 +204,13 @@ fn ahead(margin: &Margin, view: &StudyView<'_>, objective: Objective) -> String 
             format!("{size} worse, no significant difference")
         }
         Standing::Same => format!("{size} better, no significant difference"),
-        Standing::Unknown => format!("{size} better, for one run"),
+        Standing::Unknown => format!("{size} better, from a single run"),
     }
 }
 
+/// Describes how much a setting is behind the best one.
 fn behind(margin: &Margin, view: &StudyView<'_>, objective: Objective) -> String {
-    let size = size(margin, view, objective);
+    let size = margin_size(margin, view, objective);
     // A search may recommend a point other than the one with the best runs.
     let side = match margin.by < 0.0 {
         true => "ahead",
@@ -210,11 +219,11 @@ fn behind(margin: &Margin, view: &StudyView<'_>, objective: Objective) -> String
     match margin.standing {
         Standing::Better | Standing::Worse => format!("{size} {side}, significantly"),
         Standing::Same => format!("{size} {side}, no significant difference"),
-        Standing::Unknown => format!("{size} {side}, for one run each"),
+        Standing::Unknown => format!("{size} {side}, from a single run each"),
     }
 }
 
-/// Describes how many points cannot be chosen, by reason.
+/// Describes how many points cannot be chosen, grouped by reason; `None` if every point can.
 pub fn left_out(view: &StudyView<'_>) -> Option<String> {
     let choice = view.choice.as_ref().ok()?;
     let total = view.study.points.len();
@@ -261,7 +270,7 @@ fn warnings(view: &StudyView<'_>) -> Vec<String> {
     }
     if ran && !view.has_energy() {
         notes.push(format!(
-            "No energy of {} was measured: only time can be compared (--energy-of says whose energy counts, `sweetspot doctor` which sensors there are).",
+            "No energy of {} was measured, so only time can be compared: choose other devices whose energy counts, or see the sensors with `sweetspot doctor`.",
             view.study.energy_of()
         ));
     }
@@ -270,7 +279,7 @@ fn warnings(view: &StudyView<'_>) -> Vec<String> {
     match zero.count() {
         0 => {}
         count => notes.push(format!(
-            "{count} configurations took no time at all: they are left out."
+            "{count} configurations have a time of zero: they are left out."
         )),
     }
     notes

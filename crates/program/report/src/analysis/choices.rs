@@ -64,7 +64,7 @@ pub fn choices<'a>(study: &'a Study, criteria: &Criteria) -> Vec<ChoiceRow<'a>> 
     rows
 }
 
-/// Returns the ratio minus 1, or nothing if that is not finite.
+/// Returns the ratio minus 1, or `None` if that is not finite.
 fn relative_change(ratio: Ratio) -> Option<Ratio> {
     ratio.is_finite().then(|| ratio - Ratio::new(1.0))
 }
@@ -146,13 +146,13 @@ pub fn caveats(choice: &Choice) -> Vec<&'static str> {
     }
     if !choice.undecided.is_empty() || choice.value.runs < 2 {
         caveats.push(
-            "With one run each, differences cannot be distinguished from noise: use --repeat.",
+            "With one run each, differences cannot be distinguished from noise: repeat each run.",
         );
     }
     caveats
 }
 
-/// Says how to set a point's knobs.
+/// The instruction to set a point's knobs, such as `set the power cap to 175 W`.
 pub fn set_instruction(varied: &[Axis], point: &Point) -> String {
     let each = varied.iter().map(|axis| {
         let value = value_text(axis, point);
@@ -164,7 +164,7 @@ pub fn set_instruction(varied: &[Axis], point: &Point) -> String {
     each.collect::<Vec<_>>().join(", ")
 }
 
-/// Says which defaults to keep.
+/// The instruction to keep the defaults, such as `keep the default of 300 W`.
 pub fn keep_instruction(varied: &[Axis], reference: &Point) -> String {
     let default = setting(varied, reference);
     match varied {
@@ -175,7 +175,7 @@ pub fn keep_instruction(varied: &[Axis], reference: &Point) -> String {
     }
 }
 
-/// Describes the change from `there` to `here`: `26.8 % less energy and 18.8 % more time`.
+/// Describes the change from `there` to `here`, such as `26.8 % less energy and 18.8 % more time`.
 fn gain(here: Option<&Outcome>, there: Option<&Outcome>) -> Option<String> {
     let (here, there) = (here?, there?);
     let time = change(here.time / there.time, "time");
@@ -203,6 +203,7 @@ fn ties_sentence(names: &[String]) -> String {
     }
 }
 
+/// Describes the change of one quantity, such as `26.8 % less energy`.
 fn change(ratio: Ratio, what: &str) -> String {
     let by = ratio - Ratio::new(1.0);
     let word = if by < Ratio::ZERO { "less" } else { "more" };

@@ -9,12 +9,12 @@ use crate::settings::{axis_name, value_text};
 use crate::table::Table;
 use crate::wording::{format_amount, format_percent, join_words};
 
-/// The means that the user requested.
+/// The grouped means that the user requested.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Grouping {
     /// The axis for each of whose values a mean is computed.
     pub by: Axis,
-    /// The axes over which the means are taken; if empty, all other axes.
+    /// The axes over which the means are taken; if this is empty, all other axes.
     pub over: Vec<Axis>,
     /// The kind of mean, such as geometric.
     pub mean: Mean,
@@ -26,19 +26,19 @@ pub struct GroupedMeans {
     pub by: Axis,
     /// The axes over which the means are taken.
     pub over: Vec<Axis>,
-    /// The axes that are fixed at the reference's value.
+    /// The axes that are fixed at the value of the reference.
     pub fixed: Vec<Axis>,
     /// The kind of mean, such as geometric.
     pub mean: Mean,
     /// The values of the axis `by`, as text.
     pub values: Vec<String>,
-    /// The index into `values` of the reference's value.
+    /// The index in `values` of the reference's value.
     pub default: usize,
-    /// The mean at each of the `values`.
+    /// The mean at each of the `values`, and the best of them.
     pub groups: Groups<usize>,
 }
 
-/// Why a study has no such means.
+/// Why the requested means of a study cannot be computed.
 #[derive(Debug, thiserror::Error)]
 pub enum GroupingError {
     /// The study does not vary the axis.
@@ -49,8 +49,8 @@ pub enum GroupingError {
         /// The axes that the study varies.
         known: String,
     },
-    /// An axis is to be averaged over itself.
-    #[error("cannot average over `{0}`: it is the axis of --by")]
+    /// The axis with this name is both the one to group by and one to average over.
+    #[error("cannot average over `{0}`, because the means are grouped by it")]
     Itself(String),
     /// The means cannot be computed.
     #[error(transparent)]

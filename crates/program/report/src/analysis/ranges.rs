@@ -8,7 +8,7 @@ use crate::analysis::view::StudyView;
 
 /// The ranges along an axis in which an objective is better than at the reference.
 pub struct BetterRanges {
-    /// The axis of the study along which the ranges are.
+    /// The axis to which the ranges belong.
     pub axis: Axis,
     /// The objective that is better within the ranges.
     pub objective: Objective,
@@ -18,7 +18,8 @@ pub struct BetterRanges {
     pub significant: Vec<Range<f64>>,
 }
 
-/// Finds the ranges for every numeric axis and objective of the table; other axes stay at the reference.
+/// Finds the better ranges of every numeric axis, for each objective of tables 2 and 3 of power_capping_2022. The other
+/// axes have the values of the reference.
 pub fn better_ranges(view: &StudyView<'_>) -> Vec<BetterRanges> {
     let own = view.criteria.objective;
     let own = (!TABLE_OBJECTIVES.contains(&own)).then_some(own);
@@ -51,12 +52,12 @@ pub fn better_ranges(view: &StudyView<'_>) -> Vec<BetterRanges> {
 }
 
 impl BetterRanges {
-    /// Whether no value of the axis is better than the reference.
+    /// Whether the objective is nowhere better than at the reference.
     pub fn is_nowhere(&self) -> bool {
         matches!(&self.ranges, Ok(ranges) if ranges.is_empty())
     }
 
-    /// Names the objective as the table does: `EDP`.
+    /// The name of the objective as in the paper's table, such as `EDP`.
     pub fn name(&self) -> String {
         let label = objective_label(self.objective);
         label
@@ -82,6 +83,7 @@ impl BetterRanges {
         }
     }
 
+    /// Writes the ends of some ranges with their unit.
     fn ends(&self, ranges: &[Range<f64>]) -> String {
         let unit = match self.axis {
             Axis::PowerCap => " W",

@@ -56,12 +56,12 @@ impl<'a> StudyView<'a> {
         setting(&self.varied, &self.study.reference)
     }
 
-    /// Returns the index of the reference among the points; nothing if it is not one of them.
+    /// Returns the index of the reference among the points; `None` if it is not one of them.
     pub const fn reference_index(&self) -> Option<usize> {
         self.reference_index
     }
 
-    /// Returns the index of the chosen point.
+    /// Returns the index of the chosen point; `None` if there is no choice.
     pub fn chosen(&self) -> Option<usize> {
         self.choice.as_ref().ok().map(|choice| choice.candidate)
     }
@@ -87,7 +87,7 @@ impl<'a> StudyView<'a> {
         self.comparison.mean(index)
     }
 
-    /// Returns time and energy divided by those of the reference; nothing if one of them is unknown or zero.
+    /// Returns time and energy divided by those of the reference; `None` if one of them is unknown or zero.
     pub fn relative(&self, index: usize) -> Option<(f64, f64)> {
         let (here, there) = (self.mean(index)?, self.comparison.reference()?);
         let time = (here.time / there.time).get();
@@ -96,7 +96,7 @@ impl<'a> StudyView<'a> {
             .then_some((time, energy))
     }
 
-    /// Returns the value of an objective at a point; nothing if it cannot be computed.
+    /// Returns the value of an objective at a point; `None` if it cannot be computed.
     pub fn estimate(&self, index: usize, objective: Objective) -> Option<Estimate> {
         self.comparison.estimate(index, objective).ok()
     }
@@ -117,7 +117,7 @@ impl<'a> StudyView<'a> {
         means.peek().is_some() && means.all(|mean| mean.items.is_some_and(|items| items > 0.0))
     }
 
-    /// Returns the points that differ from `others_as` only in this axis, ordered by the axis' value.
+    /// Returns the points that differ from the configuration `others_as` only in this axis, ordered by its value.
     pub fn slice(&self, axis: &Axis, others_as: &Configuration) -> Vec<usize> {
         let others: Vec<&Axis> = self.varied.iter().filter(|other| *other != axis).collect();
         let wanted: Vec<_> = others.iter().map(|other| other.text(others_as)).collect();
@@ -147,11 +147,11 @@ impl<'a> StudyView<'a> {
                     .filter(|text| !values.contains(text)),
             );
         }
-        let numbers: Option<Vec<f64>> = values.iter().map(|text| finite(text)).collect();
+        let numbers: Option<Vec<f64>> = values.iter().map(|text| parse_finite(text)).collect();
         if numbers.is_some() {
             values.sort_by(|a, b| {
-                finite(a)
-                    .partial_cmp(&finite(b))
+                parse_finite(a)
+                    .partial_cmp(&parse_finite(b))
                     .unwrap_or(std::cmp::Ordering::Equal)
             });
         }
@@ -161,13 +161,13 @@ impl<'a> StudyView<'a> {
     /// Whether an axis has several values and all are numbers.
     pub fn is_numeric(&self, axis: &Axis) -> bool {
         let values = self.values(axis);
-        values.len() > 1 && values.iter().all(|text| finite(text).is_some())
+        values.len() > 1 && values.iter().all(|text| parse_finite(text).is_some())
     }
 
     /// Makes the chart axis for an axis of the study.
     pub fn chart_axis(&self, axis: &Axis) -> ChartAxis {
         let values = self.values(axis);
-        let numbers: Option<Vec<f64>> = values.iter().map(|text| finite(text)).collect();
+        let numbers: Option<Vec<f64>> = values.iter().map(|text| parse_finite(text)).collect();
         let doubles = |numbers: &[f64]| match (numbers.first(), numbers.last()) {
             (Some(first), Some(last)) => *first > 0.0 && last / first >= 2.0,
             _ => false,
@@ -186,7 +186,7 @@ impl<'a> StudyView<'a> {
         }
     }
 
-    /// Returns the position of a point on a chart axis.
+    /// Returns the position of a point on a chart axis; `None` if the point has no value there.
     pub fn place(&self, chart_axis: &ChartAxis, axis: &Axis, point: &Point) -> Option<f64> {
         match &chart_axis.kind {
             AxisKind::Categories(names) => {
@@ -201,6 +201,7 @@ impl<'a> StudyView<'a> {
     }
 }
 
-fn finite(text: &str) -> Option<f64> {
+/// Parses a finite number.
+fn parse_finite(text: &str) -> Option<f64> {
     text.parse().ok().filter(|number: &f64| number.is_finite())
 }

@@ -82,6 +82,7 @@ pub fn summary(compared: &StudyComparison<'_>) -> Vec<String> {
         .collect()
 }
 
+/// Makes the tables that compare one study with the first.
 fn against(compared: &StudyComparison<'_>, side: usize) -> Markup {
     let (rows, _) = differences(compared, side, usize::MAX);
     html! {

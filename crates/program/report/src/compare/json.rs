@@ -39,6 +39,7 @@ pub fn compare_json(compared: &StudyComparison<'_>) -> document::Compare {
     }
 }
 
+/// Makes the entry of a setting that several studies have.
 fn setting(compared: &StudyComparison<'_>, common: &CommonSetting) -> document::CommonSetting {
     let mut values = Vec::new();
     let mut against_first = Vec::new();
@@ -76,6 +77,7 @@ fn setting(compared: &StudyComparison<'_>, common: &CommonSetting) -> document::
     }
 }
 
+/// Makes the entry of a difference.
 fn difference_json(difference: &RelativeDifference) -> document::Difference {
     document::Difference {
         relative: difference.relative,
@@ -84,6 +86,7 @@ fn difference_json(difference: &RelativeDifference) -> document::Difference {
     }
 }
 
+/// Makes the entries of each study's best setting for an objective.
 fn best(compared: &StudyComparison<'_>, objective: Objective) -> Vec<document::BestOfStudy> {
     let mut first = None;
     let mut all = Vec::new();

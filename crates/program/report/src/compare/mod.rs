@@ -22,7 +22,7 @@ use crate::analysis::view::StudyView;
 
 /// A study in a comparison.
 pub struct ComparedStudy<'a> {
-    /// The name of the study in the comparison.
+    /// The name by which the comparison refers to the study.
     pub name: String,
     /// The study, with the objective and limits by which it is evaluated.
     pub view: StudyView<'a>,
@@ -66,7 +66,7 @@ impl ComparedQuantity {
         value.is_finite().then_some(value)
     }
 
-    /// Returns the value of every run of a point; nothing if a run failed or has no such value.
+    /// Returns the value of every run of a point; `None` if a run failed or has no such value.
     pub fn values(&self, point: &Point, side: &StudyView<'_>) -> Option<Vec<f64>> {
         if point.failure().is_some() {
             return None;
@@ -79,23 +79,23 @@ impl ComparedQuantity {
     }
 }
 
-/// The difference between a study's value and the first study's value.
+/// The difference between the value of a study and that of the first study.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RelativeDifference {
     /// The mean of the first study's runs.
     pub first: f64,
     /// The mean of this study's runs.
     pub here: f64,
-    /// The difference as a fraction of the first study's mean; unknown if that mean is zero.
+    /// The difference as a fraction of the first study's mean; `None` if that mean is zero.
     pub relative: Option<f64>,
-    /// The 95 % interval of that fraction (Welch); unknown for single runs.
+    /// The 95 % confidence interval of that fraction (Welch); `None` for single runs.
     pub interval95: Option<(f64, f64)>,
-    /// Whether the difference is significant; unknown for single runs.
+    /// Whether the difference is significant; `None` for single runs.
     pub significant: Option<bool>,
 }
 
 impl RelativeDifference {
-    /// Compares the values of the first study's runs with those of this one's.
+    /// Compares the values of the first study's runs with the values of another study's runs.
     pub fn between(first: &[f64], here: &[f64]) -> Option<Self> {
         let (of_first, of_here) = (Summary::of(first)?.mean, Summary::of(here)?.mean);
         let difference = Difference::of(here, first)?;
@@ -116,25 +116,25 @@ impl RelativeDifference {
 pub struct CommonSetting {
     /// The setting in words; empty if the studies vary no axis.
     pub setting: String,
-    /// Whether this is the reference of each study, even if the references' settings differ.
+    /// Whether this is the pair of references, whose settings may differ.
     pub is_reference: bool,
-    /// The point of each study at this setting; nothing for a study without it.
+    /// The point of each study at this setting; `None` for a study that did not measure it.
     pub points: Vec<Option<Point>>,
 }
 
 /// A comparison of several studies.
 pub struct StudyComparison<'a> {
-    /// The studies; all are compared with the first.
+    /// The studies, all of which are compared with the first one.
     pub studies: Vec<ComparedStudy<'a>>,
-    /// The axes that identify a setting.
+    /// The axes whose values identify a setting.
     pub axes: Vec<Axis>,
     /// The quantities that are compared at each setting.
     pub quantities: Vec<ComparedQuantity>,
     /// The phases that all studies have.
     pub phases: Vec<String>,
-    /// The references, then the settings that the first study and another one share.
+    /// The settings that are compared: the references, then those that the first study and another one share.
     pub common_settings: Vec<CommonSetting>,
-    /// Differences between the studies that matter for the comparison.
+    /// Differences between the studies that matter for the comparison, as sentences.
     pub notes: Vec<String>,
 }
 
@@ -172,7 +172,7 @@ impl<'a> StudyComparison<'a> {
         };
         let common_settings = common_settings(&sides, &axes);
         if common_settings.len() < 2 {
-            notes.push("No other study has a setting of the first study: only the references and the best of each are compared.".to_owned());
+            notes.push("No other study has a setting of the first study: only the references and the best settings are compared.".to_owned());
         }
         Self {
             phases: phases(studies),
@@ -199,12 +199,12 @@ impl<'a> StudyComparison<'a> {
         )
     }
 
-    /// Whether the number of items is known in all studies; then they are compared per item.
+    /// Whether the number of items is known in all studies. If so, they are compared per item.
     pub fn is_per_item(&self) -> bool {
         self.quantities.contains(&ComparedQuantity::TimePerItem)
     }
 
-    /// Returns time and energy per item if the items are known in all studies, otherwise the outcome as it is.
+    /// Returns time and energy per item if the items are known in all studies; otherwise returns the outcome unchanged.
     pub fn same_work(&self, outcome: &Outcome) -> Option<Outcome> {
         let items = match self.is_per_item() {
             true => outcome.items.filter(|items| *items > 0.0)?,
@@ -294,6 +294,7 @@ fn notes(studies: &[(String, Study)]) -> Vec<String> {
     notes
 }
 
+/// Finds the settings that the first study and at least one other study measured.
 fn common_settings(sides: &[ComparedStudy<'_>], axes: &[Axis]) -> Vec<CommonSetting> {
     let mut all = vec![CommonSetting {
         setting: "reference".to_owned(),
@@ -333,6 +334,7 @@ fn common_settings(sides: &[ComparedStudy<'_>], axes: &[Axis]) -> Vec<CommonSett
     all
 }
 
+/// The names of the phases that all studies have.
 fn phases(studies: &[(String, Study)]) -> Vec<String> {
     let of = |study: &Study| -> Vec<String> {
         study

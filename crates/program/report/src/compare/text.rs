@@ -8,14 +8,14 @@ use crate::analysis::view::StudyView;
 use crate::table::Table;
 use crate::wording::{format_amount, format_percent, wrap};
 
-/// The number of settings that a terminal shows.
+/// The number of common settings that a terminal shows.
 const MAX_ROWS: usize = 36;
 
-/// Makes the text for a terminal.
+/// Makes the text that `sweetspot compare` prints on a terminal.
 pub fn compare_text(compared: &StudyComparison<'_>) -> String {
     let summary = super::html::summary(compared).join("\n");
     let mut parts = vec![
-        wrap(&names(compared), 4),
+        wrap(&studies_text(compared), 4),
         wrap(&summary, 2),
         best(compared).to_terminal(),
     ];
@@ -27,7 +27,7 @@ pub fn compare_text(compared: &StudyComparison<'_>) -> String {
             rows.to_terminal()
         );
         if more > 0 {
-            text += &format!("\n ({more} more settings: --export-csv has all)");
+            text += &format!("\n ({more} more settings: the CSV export has all)");
         }
         parts.push(text);
         parts.extend(by_phase(compared, side, MAX_ROWS).map(|rows| rows.to_terminal()));
@@ -37,16 +37,16 @@ pub fn compare_text(compared: &StudyComparison<'_>) -> String {
     parts.join("\n\n") + "\n"
 }
 
-/// Returns the value of an objective for the same work.
-fn value(view: &StudyView<'_>, objective: Objective, outcome: &Outcome) -> Option<f64> {
+/// The value of an objective at an outcome, compared for the same work.
+fn objective_value(view: &StudyView<'_>, objective: Objective, outcome: &Outcome) -> Option<f64> {
     objective.value(outcome, view.comparison.basis()).ok()
 }
 
-/// Makes the Markdown document.
+/// Makes the Markdown document of `sweetspot compare`.
 pub fn compare_markdown(compared: &StudyComparison<'_>) -> String {
     let summary = super::html::summary(compared).join("\n\n");
     let mut parts = vec![
-        names(compared).replace('\n', "\n\n"),
+        studies_text(compared).replace('\n', "\n\n"),
         summary,
         best(compared).to_markdown(),
     ];
@@ -61,9 +61,11 @@ pub fn compare_markdown(compared: &StudyComparison<'_>) -> String {
     parts.join("\n\n") + "\n"
 }
 
+/// The explanation of brackets and question marks in the tables.
 const LEGEND: &str = "Differences are in percent of the first study; in brackets: not significant at the 5 % level (Welch); with a question mark: single runs, significance unknown.";
 
-fn names(compared: &StudyComparison<'_>) -> String {
+/// Lists the names of the studies and what they contain.
+fn studies_text(compared: &StudyComparison<'_>) -> String {
     let names = compared.studies.iter().map(|side| {
         let study = side.view.study;
         format!(
@@ -81,6 +83,7 @@ fn names(compared: &StudyComparison<'_>) -> String {
     names.collect::<Vec<_>>().join("\n")
 }
 
+/// The heading above the tables of one study.
 fn heading(compared: &StudyComparison<'_>, side: usize) -> String {
     format!(
         "{} against {}:",
@@ -88,8 +91,8 @@ fn heading(compared: &StudyComparison<'_>, side: usize) -> String {
     )
 }
 
-/// Makes the table of each study's best setting for each objective, compared with the study's reference and with the
-/// first study's best setting.
+/// Makes the table of each study's best setting for each objective. It is compared with the study's reference and with
+/// the first study's best setting.
 pub fn best(compared: &StudyComparison<'_>) -> Table {
     let (time, energy) = match compared.is_per_item() {
         true => ("Time\n[ms/item]", "Energy\n[J/item]"),
@@ -124,7 +127,9 @@ pub fn best(compared: &StudyComparison<'_>) -> Table {
             let mean = view
                 .mean(choice.candidate)
                 .and_then(|mean| compared.same_work(mean));
-            let own = mean.as_ref().and_then(|mean| value(view, objective, mean));
+            let own = mean
+                .as_ref()
+                .and_then(|mean| objective_value(view, objective, mean));
             if index == 0 {
                 first = own;
             }
@@ -160,6 +165,7 @@ pub fn best(compared: &StudyComparison<'_>) -> Table {
     rows
 }
 
+/// The name, the unit and the factor from the SI unit with which tables show a quantity.
 fn name_unit_scale(quantity: &ComparedQuantity) -> (&'static str, &'static str, f64) {
     match quantity {
         ComparedQuantity::Time => ("Time", "s", 1.0),
@@ -177,7 +183,8 @@ pub fn table_quantities(compared: &StudyComparison<'_>) -> Vec<ComparedQuantity>
     compared.quantities.iter().take(3).cloned().collect()
 }
 
-/// Makes the table of at most `most` common settings. Also returns the number of settings that are left out.
+/// Makes the table of the common settings with at most `most` rows. Also returns the number of settings that are left
+/// out.
 pub fn differences(compared: &StudyComparison<'_>, side: usize, most: usize) -> (Table, usize) {
     let quantities = table_quantities(compared);
     let mut head = vec!["Setting".to_owned()];
@@ -185,7 +192,7 @@ pub fn differences(compared: &StudyComparison<'_>, side: usize, most: usize) -> 
         let (name, unit, _) = name_unit_scale(quantity);
         head.extend([
             format!("{name}\n[{unit}]"),
-            short(&compared.studies[side].name),
+            shortened_name(&compared.studies[side].name),
             "\n[%]".to_owned(),
         ]);
     }
@@ -201,6 +208,7 @@ pub fn differences(compared: &StudyComparison<'_>, side: usize, most: usize) -> 
     (rows, found.len().saturating_sub(most))
 }
 
+/// Makes the row of one common setting.
 fn row(
     compared: &StudyComparison<'_>,
     common: &CommonSetting,
@@ -245,7 +253,7 @@ pub fn by_phase(compared: &StudyComparison<'_>, side: usize, most: usize) -> Opt
         Some(ComparedQuantity::TimePerItem) => ("Time\n[ms/item]", "Energy\n[J/item]"),
         _ => ("Time\n[ms]", "Energy\n[J]"),
     };
-    let other = short(&compared.studies[side].name);
+    let other = shortened_name(&compared.studies[side].name);
     let mut rows = Table::new(&["Phase", unit.0, &other, "\n[%]", unit.1, &other, "\n[%]"]);
     let found = compared.common_settings.iter();
     let found = found.filter(|common| common.points.get(side).is_some_and(Option::is_some));
@@ -271,11 +279,12 @@ pub fn by_phase(compared: &StudyComparison<'_>, side: usize, most: usize) -> Opt
     Some(rows)
 }
 
-fn short(name: &str) -> String {
+/// Shortens the name of a study for a table's heading.
+fn shortened_name(name: &str) -> String {
     crate::figure::shortened(name, 12)
 }
 
-/// Names a quantity.
+/// The name of a quantity in tables.
 pub fn name(quantity: &ComparedQuantity) -> String {
     match quantity {
         ComparedQuantity::Time => "time".to_owned(),

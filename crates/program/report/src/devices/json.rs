@@ -14,6 +14,7 @@ pub fn devices_json(driver: &str, reports: &[DeviceReport]) -> document::Devices
     }
 }
 
+/// Makes the entry of one device.
 fn device(report: &DeviceReport) -> document::Device {
     let descriptor = &report.descriptor;
     document::Device {
@@ -30,6 +31,7 @@ fn device(report: &DeviceReport) -> document::Device {
     }
 }
 
+/// Makes the entry of a device's power caps.
 fn power_caps(report: &DeviceReport) -> document::PowerCaps {
     let limits = report.limits.as_ref().ok();
     let range = match report.descriptor.knob(Knob::PowerCap) {
@@ -48,6 +50,7 @@ fn power_caps(report: &DeviceReport) -> document::PowerCaps {
     }
 }
 
+/// The clocks that a device supports, in MHz; `None` if they are unknown.
 fn clocks(descriptor: &Descriptor, knob: Knob) -> Option<Vec<f64>> {
     match descriptor.knob(knob)? {
         KnobDescriptor::CoreClock(range) | KnobDescriptor::MemoryClock(range) => {
@@ -60,6 +63,7 @@ fn clocks(descriptor: &Descriptor, knob: Knob) -> Option<Vec<f64>> {
     }
 }
 
+/// Makes the entry of one sensor.
 fn sensor(sensor: &SensorReport) -> document::Sensor {
     document::Sensor {
         kind: match sensor.kind {
@@ -80,6 +84,7 @@ fn sensor(sensor: &SensorReport) -> document::Sensor {
     }
 }
 
+/// Makes the entry of a sensor's present value.
 fn reading(sensor: &SensorReport) -> document::Reading {
     let mut reading = document::Reading::default();
     match &sensor.now {

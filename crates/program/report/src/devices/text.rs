@@ -5,9 +5,11 @@ use sweetspot_session::{DeviceReport, SensorReport};
 
 use crate::table::Table;
 
+/// The text that is shown for an unknown value.
 const UNKNOWN: &str = "-";
 
-fn amount(amount: &Amount) -> String {
+/// Formats a sensor's value with its unit.
+fn format_reading(amount: &Amount) -> String {
     match amount {
         Amount::Energy(energy) => format!("{energy:.3}"),
         Amount::Power(power) => format!("{power:.1}"),
@@ -36,14 +38,15 @@ fn amount(amount: &Amount) -> String {
     }
 }
 
-fn value(sensor: &SensorReport) -> String {
+/// The present value of a sensor, or why it cannot be read.
+fn present_value(sensor: &SensorReport) -> String {
     match &sensor.now {
-        Ok(now) => amount(now),
+        Ok(now) => format_reading(now),
         Err(problem) => problem.clone(),
     }
 }
 
-/// Makes the text for a terminal.
+/// Makes the text that `sweetspot devices` prints on a terminal.
 pub fn devices_text(driver: &str, reports: &[DeviceReport]) -> String {
     let mut parts = vec![format!("driver {driver}")];
     for report in reports {
@@ -58,12 +61,12 @@ pub fn devices_text(driver: &str, reports: &[DeviceReport]) -> String {
                 "  a slice of {parent}, whose energy and settings it shares"
             ));
         }
-        lines.push(format!("  power cap: {}", cap(report)));
+        lines.push(format!("  power cap: {}", power_cap_text(report)));
         for (name, knob) in [
             ("core clocks", Knob::CoreClock),
             ("memory clocks", Knob::MemoryClock),
         ] {
-            lines.push(format!("  {name}: {}", clocks(report, knob)));
+            lines.push(format!("  {name}: {}", clocks_text(report, knob)));
         }
         let mut rows = Table::new(&["Sensor", "Now", "Updates every", "Source"]);
         for sensor in &report.sensors {
@@ -72,7 +75,7 @@ pub fn devices_text(driver: &str, reports: &[DeviceReport]) -> String {
                 .map(|period| format!("{:.0} ms", period.get() * 1e3));
             rows.push(vec![
                 sensor.kind.to_string(),
-                value(sensor),
+                present_value(sensor),
                 period.unwrap_or_else(|| UNKNOWN.to_owned()),
                 sensor.source.clone(),
             ]);
@@ -82,7 +85,8 @@ pub fn devices_text(driver: &str, reports: &[DeviceReport]) -> String {
     parts.join("\n\n") + "\n"
 }
 
-fn cap(report: &DeviceReport) -> String {
+/// Describes the power caps of a device.
+fn power_cap_text(report: &DeviceReport) -> String {
     let range = match report.descriptor.knob(Knob::PowerCap) {
         Some(KnobDescriptor::PowerCap(range)) => match &range.domain {
             Domain::Range { min, max } => format!("{min} to {max}"),
@@ -99,7 +103,8 @@ fn cap(report: &DeviceReport) -> String {
     }
 }
 
-fn clocks(report: &DeviceReport, knob: Knob) -> String {
+/// Describes the clocks of a device.
+fn clocks_text(report: &DeviceReport, knob: Knob) -> String {
     match report.descriptor.knob(knob) {
         Some(KnobDescriptor::CoreClock(range) | KnobDescriptor::MemoryClock(range)) => {
             match &range.domain {

@@ -2,7 +2,7 @@
 
 use sweetspot_session::Check;
 
-/// Makes the text for a terminal.
+/// Makes the text that `sweetspot doctor` prints on a terminal.
 pub fn doctor_text(checks: &[Check]) -> String {
     let width = checks
         .iter()

@@ -2,11 +2,11 @@
 
 /// Charts that belong together.
 pub struct Figure {
-    /// The figure's name in file names and links.
+    /// The name of the figure in file names and links.
     pub id: String,
-    /// The title.
+    /// The title above the figure.
     pub title: String,
-    /// The caption: what the figure shows, and which settings are fixed.
+    /// The caption, which says what the figure shows and which settings are fixed.
     pub caption: String,
     /// The charts, drawn side by side.
     pub charts: Vec<Chart>,
@@ -15,7 +15,7 @@ pub struct Figure {
 /// A pair of axes with lines or bars.
 #[derive(Default)]
 pub struct Chart {
-    /// The title, such as `Energy`.
+    /// The title above the chart, such as `Energy`.
     pub title: String,
     /// The horizontal axis.
     pub x: ChartAxis,
@@ -23,7 +23,7 @@ pub struct Chart {
     pub y: ChartAxis,
     /// The lines, in the order in which they are drawn.
     pub lines: Vec<Line>,
-    /// Stacked horizontal bars, a row each.
+    /// Stacked horizontal bars, one in each row.
     pub bars: Vec<Bar>,
     /// Vertical and horizontal lines that mark settings and levels.
     pub reference_lines: Vec<ReferenceLine>,
@@ -34,13 +34,13 @@ pub struct Chart {
 /// An axis of a chart.
 #[derive(Default)]
 pub struct ChartAxis {
-    /// The label with the unit, such as `Energy [kJ]`.
+    /// The label of the axis with its unit, such as `Energy [kJ]`.
     pub label: String,
-    /// How values map to positions.
+    /// How the values of the axis map to positions.
     pub kind: AxisKind,
     /// Whether the axis includes zero.
     pub includes_zero: bool,
-    /// The first and last value of the axis; if absent, those of the data.
+    /// The first and last value of the axis; `None` for those of the data.
     pub ends: Option<(f64, f64)>,
 }
 
@@ -55,19 +55,19 @@ impl ChartAxis {
     }
 }
 
-/// How values map to positions.
+/// How the values of an axis map to positions.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum AxisKind {
     /// Positions are proportional to values.
     #[default]
     Linear,
-    /// Positions are proportional to the logarithms of values; the given values are labelled.
+    /// Positions are proportional to the logarithms of values; the values in the list are labelled.
     Logarithmic(Vec<f64>),
     /// The values 0, 1, 2... are categories with these names.
     Categories(Vec<String>),
 }
 
-/// A colour, by its index in the palette.
+/// A colour, given by its index in the palette.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Colour(pub u8);
 
@@ -83,7 +83,7 @@ impl Colour {
     }
 }
 
-/// A series of values.
+/// A series of values in a chart.
 pub struct Line {
     /// The label at the end of the line; empty for none.
     pub label: String,
@@ -112,7 +112,7 @@ pub enum LineStyle {
     Markers,
 }
 
-/// A data point.
+/// A data point of a line.
 #[derive(Clone, Default)]
 pub struct Dot {
     /// The horizontal value.
@@ -121,23 +121,23 @@ pub struct Dot {
     pub y: f64,
     /// The ends of the error bar or band at this point, if there is one.
     pub span: Option<(f64, f64)>,
-    /// The text that is shown on hover.
+    /// The text that is shown when the pointer is over the data point.
     pub text: String,
 }
 
-/// A stacked bar.
+/// A horizontal bar of several stacked parts.
 pub struct Bar {
     /// The label before the bar.
     pub label: String,
-    /// The parts: name, amount, and the text that is shown on hover.
+    /// The parts of the bar: name, amount, and the text that is shown when the pointer is over the part.
     pub parts: Vec<(String, f64, String)>,
 }
 
-/// A line across the chart.
+/// A straight line across the chart, which marks a setting or a level.
 pub struct ReferenceLine {
     /// Whether the line is vertical, at a value of x; if not, it is horizontal, at a value of y.
     pub is_vertical: bool,
-    /// The value of x or y at which the line is.
+    /// The value of x or y at which the line is drawn.
     pub at: f64,
     /// The label beside the line.
     pub label: String,
@@ -158,7 +158,7 @@ impl Dot {
 }
 
 impl Chart {
-    /// Returns the smallest and largest x, and the smallest and largest y, of the data.
+    /// Returns the smallest and largest x, and the smallest and largest y, of the data; `None` if there are no data.
     pub fn extent(&self) -> Option<((f64, f64), (f64, f64))> {
         let mut x: Option<(f64, f64)> = None;
         let mut y: Option<(f64, f64)> = None;

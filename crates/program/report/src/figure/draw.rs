@@ -7,7 +7,7 @@ use super::labels::{has_end_label, starts_further_apart};
 use super::scale::Scale;
 use super::svg::{LETTER_WIDTH, Size, escape, shortened, text, text_width};
 
-/// A chart with its layout.
+/// A chart with the positions of its parts.
 pub struct Drawing<'a> {
     pub(super) chart: &'a Chart,
     pub(super) size: Size,
@@ -68,14 +68,14 @@ impl<'a> Drawing<'a> {
         let chart = self.chart;
         text(out, "ct", "start", 0.0, 14.0, &chart.title);
         if chart.bars.is_empty() {
-            self.axes(out);
+            self.draw_axes(out);
             self.guides(out);
             for line in chart
                 .lines
                 .iter()
                 .filter(|line| line.style != LineStyle::Guide)
             {
-                self.line(out, line);
+                self.draw_line(out, line);
             }
             self.labels(out);
         } else {
@@ -83,7 +83,8 @@ impl<'a> Drawing<'a> {
         }
     }
 
-    fn axes(&self, out: &mut String) {
+    /// Draws the grid, the axes and their labels.
+    fn draw_axes(&self, out: &mut String) {
         let chart = self.chart;
         let (left, right, top, bottom) = (self.left, self.right, self.top, self.bottom);
         let most = ((bottom - top) / 42.0).max(3.0) as usize;
@@ -160,11 +161,13 @@ impl<'a> Drawing<'a> {
         }
     }
 
+    /// Whether a data point lies within the ends of both axes.
     pub(super) fn is_inside(&self, dot: &Dot) -> bool {
         let ((left, right), (low, high)) = (self.x.ends(), self.y.ends());
         (left..=right).contains(&dot.x) && (low..=high).contains(&dot.y)
     }
 
+    /// The SVG path through some data points.
     fn path<'d>(&self, dots: impl Iterator<Item = &'d Dot>) -> String {
         let mut path = String::new();
         for dot in dots.filter(|dot| dot.is_drawable()) {
@@ -179,7 +182,8 @@ impl<'a> Drawing<'a> {
         path
     }
 
-    fn line(&self, out: &mut String, line: &Line) {
+    /// Draws a line and its data points.
+    fn draw_line(&self, out: &mut String, line: &Line) {
         let colour = line.colour.0;
         if line.style == LineStyle::Band {
             self.band(out, line);
@@ -213,7 +217,7 @@ impl<'a> Drawing<'a> {
         }
     }
 
-    /// Adds invisible points that show a text on hover.
+    /// Adds invisible points that show a text when the pointer is over them.
     fn hover_targets(&self, out: &mut String, line: &Line) {
         let every = line.dots.len().div_ceil(60).max(1);
         for dot in line
@@ -261,6 +265,7 @@ impl<'a> Drawing<'a> {
         }
     }
 
+    /// Draws the band between the lowest and the highest values of a line.
     fn band(&self, out: &mut String, line: &Line) {
         let mut path = String::new();
         let drawable = |dot: &&Dot| {
@@ -293,6 +298,7 @@ impl<'a> Drawing<'a> {
         }
     }
 
+    /// Draws stacked bars.
     fn bars(&self, out: &mut String) {
         let chart = self.chart;
         let most = (self.left / LETTER_WIDTH) as usize;

@@ -63,7 +63,7 @@ pub fn energy_time_plane(view: &StudyView<'_>) -> Option<Figure> {
     })
 }
 
-/// Makes the data point of a configuration; nothing if its time or energy is unknown.
+/// Makes the data point of a configuration; `None` if its time or energy is unknown.
 fn dot(view: &StudyView<'_>, index: usize) -> Option<Dot> {
     let (time, energy) = view.relative(index)?;
     Some(Dot {
@@ -109,6 +109,7 @@ fn markers(view: &StudyView<'_>) -> Vec<Line> {
 
 /// Returns the lines on which E, EDP and EDS equal those of the reference.
 fn metric_lines(left: f64, right: f64) -> Vec<Line> {
+    /// The number of segments of a drawn curve.
     const STEPS: usize = 60;
     let along = |of: &dyn Fn(f64) -> f64| -> Vec<Dot> {
         (0..=STEPS)
@@ -139,8 +140,8 @@ fn metric_lines(left: f64, right: f64) -> Vec<Line> {
         .collect()
 }
 
-/// Returns the largest time and energy to show: somewhat beyond the Pareto front, the reference and the choice,
-/// so that these are not squeezed into a corner.
+/// Returns the largest time and energy to show: somewhat beyond the Pareto front, the reference and the choice, so
+/// these are not squeezed into a corner.
 fn edges(shown: impl Iterator<Item = Dot>) -> (f64, f64) {
     let ends = (1.0f64, 1.0f64, 1.0f64, 1.0f64);
     let (left, right, low, high) = shown.fold(ends, |(left, right, low, high), dot| {
@@ -157,6 +158,7 @@ fn edges(shown: impl Iterator<Item = Dot>) -> (f64, f64) {
     )
 }
 
+/// The smallest and the largest of some values.
 fn bounds(values: impl Iterator<Item = f64>) -> (f64, f64) {
     let (low, high) = values.fold((1.0f64, 1.0f64), |(low, high), value| {
         (low.min(value), high.max(value))

@@ -7,6 +7,7 @@ use super::svg::{LETTER_WIDTH, shortened, text, text_width};
 impl Drawing<'_> {
     /// Writes labels at the ends of lines; labels that would overlap are shifted apart.
     pub(super) fn labels(&self, out: &mut String) {
+        /// The smallest vertical distance between two labels, in pixels.
         const APART: f64 = 14.0;
         let mut ends: Vec<(f64, &Line)> = Vec::new();
         for line in self.chart.lines.iter().filter(|line| has_end_label(line)) {

@@ -40,7 +40,7 @@ pub fn figures(view: &StudyView<'_>, timelines: &[Timeline]) -> Vec<Figure> {
     with_unique_ids(figures)
 }
 
-/// Makes ids unique and safe for files and links: an axis may have any name.
+/// Makes the ids of figures unique and safe for file names and links, because an axis may have any name.
 fn with_unique_ids(mut figures: Vec<Figure>) -> Vec<Figure> {
     let mut known: Vec<String> = Vec::new();
     for figure in &mut figures {

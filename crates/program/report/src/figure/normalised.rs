@@ -9,6 +9,7 @@ use super::chart::{
 use crate::analysis::view::StudyView;
 use crate::settings::{axis_name, setting, value_text};
 
+/// The curves of a chart: name, objective and colour.
 const CURVES: [(&str, Objective, Colour); 6] = [
     ("time", Objective::Time, Colour(1)),
     ("EDS(k=1.5)", Objective::Eds(1.5), Colour(3)),
@@ -18,15 +19,16 @@ const CURVES: [(&str, Objective, Colour); 6] = [
     ("power", Objective::Power, Colour(4)),
 ];
 
-/// Makes a figure for each knob.
+/// Makes a figure for each knob that the study varies.
 pub fn normalised_curves(view: &StudyView<'_>) -> Vec<Figure> {
     view.varied
         .iter()
-        .filter_map(|axis| curve(view, axis))
+        .filter_map(|axis| knob_figure(view, axis))
         .collect()
 }
 
-fn curve(view: &StudyView<'_>, axis: &Axis) -> Option<Figure> {
+/// Makes the figure of one knob; `None` if there is nothing to compare.
+fn knob_figure(view: &StudyView<'_>, axis: &Axis) -> Option<Figure> {
     view.comparison.reference()?;
     let reference = &view.study.reference;
     let mut fixed: Vec<(&str, &Configuration)> = vec![("reference", &reference.configuration)];
@@ -55,13 +57,14 @@ fn curve(view: &StudyView<'_>, axis: &Axis) -> Option<Figure> {
         id: format!("curves-{}", axis.name()),
         title: format!("What the {} does", axis_name(axis)),
         caption: format!(
-            "Each value against that of the reference ({}), with 95 % intervals where they can be seen. Below 1 is better, for time as for energy.{others}",
+            "Each value against that of the reference ({}), with 95 % intervals if they are large enough to see. Below 1 is better, for time as for energy.{others}",
             view.reference_setting()
         ),
         charts,
     })
 }
 
+/// Makes the chart of one knob, with the other axes as in `fixed`.
 fn chart(view: &StudyView<'_>, axis: &Axis, fixed: &Configuration) -> Option<Chart> {
     let chart_axis = view.chart_axis(axis);
     let slice: Vec<(f64, usize)> = view
@@ -197,7 +200,7 @@ fn ratio_axis(lines: &[Line]) -> AxisKind {
     }
 }
 
-/// Returns the factor that scales the reference's value to 1; nothing if the reference has no value.
+/// Returns the factor that scales the reference's value to 1; `None` if the reference has no value.
 fn reference_scale(view: &StudyView<'_>, objective: Objective) -> Option<f64> {
     if objective.needs_reference() {
         return Some(1.0);
@@ -208,6 +211,7 @@ fn reference_scale(view: &StudyView<'_>, objective: Objective) -> Option<f64> {
     Some(1.0 / value).filter(|scale| scale.is_finite())
 }
 
+/// The text that is shown when the pointer is over a data point.
 fn hover_text(label: &str, setting: &str, estimate: &Estimate, scale: f64) -> String {
     let span = estimate.interval95.map_or_else(String::new, |span| {
         format!(" ± {:.3}", scale * (span.high - span.low) / 2.0)

@@ -19,6 +19,7 @@ pub fn overlays(compared: &StudyComparison<'_>) -> Vec<Figure> {
     super::with_unique_ids(axes.filter_map(|axis| overlay(compared, axis)).collect())
 }
 
+/// Makes the figure of one axis; `None` if no study has enough values.
 fn overlay(compared: &StudyComparison<'_>, axis: &Axis) -> Option<Figure> {
     let items = compared.studies.iter().all(|side| side.view.has_items());
     let drawn = match items {
@@ -141,7 +142,7 @@ fn second_axis(compared: &StudyComparison<'_>, axis: &Axis) -> Option<Axis> {
     few.next().cloned()
 }
 
-/// Makes a chart axis that fits all studies.
+/// Makes a chart axis whose range includes the values of all studies.
 fn common_axis(compared: &StudyComparison<'_>, axis: &Axis) -> Option<ChartAxis> {
     let sides = compared
         .studies

@@ -5,7 +5,7 @@ pub const LIGHT: [&str; 10] = [
     "#0072b2", "#d55e00", "#00855f", "#b8578d", "#b87700", "#2f9bd8", "#6d5bb8", "#5c6670",
     "#7a8590", "#111827",
 ];
-/// The same colours on a dark background.
+/// The colours of [`LIGHT`], adapted to a dark background.
 pub const DARK: [&str; 10] = [
     "#4aa9ec", "#ff8b4d", "#2cc79c", "#ea9cc6", "#f3b73e", "#8fd3fa", "#b3a3f5", "#b6c0ca",
     "#8b96a3", "#f3f6fa",

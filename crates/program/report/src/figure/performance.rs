@@ -54,7 +54,7 @@ fn line_axes(view: &StudyView<'_>, axis: &Axis) -> Vec<Axis> {
     others
 }
 
-/// Returns the objective of every configuration along `axis`, with the other axes as in `held`.
+/// Makes the line of an objective at every configuration along `axis`; the other axes have the values of `held`.
 fn line(
     view: &StudyView<'_>,
     axis: &Axis,
@@ -80,7 +80,7 @@ fn line(
         .collect()
 }
 
-/// The unit of a value in a chart, and the factor from the SI unit to that unit.
+/// The unit of a value in a chart, and the factor that converts the SI unit to it.
 #[derive(Clone, Copy)]
 struct Unit(&'static str, f64);
 
@@ -128,6 +128,7 @@ fn line_configurations(
         .collect()
 }
 
+/// Makes the figure of one axis; `by` is the axis whose values become lines.
 fn figure(view: &StudyView<'_>, axis: &Axis, by: Option<&Axis>) -> Option<Figure> {
     let chosen = view
         .chosen()

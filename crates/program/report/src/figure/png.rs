@@ -8,18 +8,18 @@ use resvg::usvg::{Options, Tree, fontdb::Database};
 /// Why a figure cannot be converted to PNG.
 #[derive(Debug, thiserror::Error)]
 pub enum PngError {
-    /// The SVG cannot be parsed.
+    /// The SVG of the figure cannot be parsed.
     #[error("the figure cannot be read: {0}")]
     Svg(#[from] resvg::usvg::Error),
-    /// The figure has no area.
+    /// The figure has no width or no height.
     #[error("the figure has no area")]
     Empty,
-    /// The image cannot be encoded.
-    #[error("the picture cannot be encoded: {0}")]
+    /// The image cannot be encoded; the text says why.
+    #[error("the PNG image cannot be encoded: {0}")]
     Encode(String),
 }
 
-/// Pixels for each unit of the figure: sharp on screens and in print.
+/// The number of pixels for each unit of the figure, which is sharp on screens and in print.
 const SCALE: f32 = 2.0;
 
 /// Draws an SVG file as a PNG file.

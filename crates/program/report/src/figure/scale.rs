@@ -2,7 +2,7 @@
 
 use super::chart::{AxisKind, ChartAxis};
 
-/// An axis is logarithmic only if all values are above this; smaller values would need too large a range.
+/// The smallest value that a logarithmic axis can show; smaller values would need too large a range.
 const SMALLEST_LOGARITHMIC: f64 = 1e-100;
 
 /// The mapping from values of an axis to positions in pixels.
@@ -15,7 +15,7 @@ pub struct Scale {
 }
 
 impl Scale {
-    /// Maps values between `ends` to positions between `from` and `to`, with some room at both ends.
+    /// Maps values between `ends` to positions between `from` and `to`, with a margin at both ends.
     pub fn new(chart_axis: &ChartAxis, ends: (f64, f64), from: f64, to: f64) -> Self {
         let (mut low, mut high) = chart_axis.ends.unwrap_or(ends);
         match &chart_axis.kind {

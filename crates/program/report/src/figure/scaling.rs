@@ -9,7 +9,7 @@ use crate::analysis::view::StudyView;
 use crate::settings::axis_name;
 use crate::wording::format_amount;
 
-/// Makes a figure for each of the two axes that the study varies.
+/// Makes a figure for the batch size and one for the number of GPUs, if the study varies them.
 pub fn scaling(view: &StudyView<'_>) -> Vec<Figure> {
     let axes = [Axis::Gpus, Axis::Parameter(BATCH_PARAMETER.to_owned())];
     let axes = axes
@@ -18,6 +18,7 @@ pub fn scaling(view: &StudyView<'_>) -> Vec<Figure> {
     axes.filter_map(|axis| figure(view, axis)).collect()
 }
 
+/// Makes the figure of one of these axes.
 fn figure(view: &StudyView<'_>, axis: &Axis) -> Option<Figure> {
     let others = view.others(axis);
     let reference = &view.study.reference.configuration;
@@ -80,24 +81,28 @@ fn figure(view: &StudyView<'_>, axis: &Axis) -> Option<Figure> {
         return None;
     }
     let ideal = match axis {
-        Axis::Gpus => " The broken line is the time if every GPU added did a full share.",
+        Axis::Gpus => {
+            " The broken line is the time with ideal scaling: every added GPU does a full share."
+        }
         _ => "",
     };
     Some(Figure {
         id: format!("scaling-{}", axis.name()),
         title: format!("Time and energy by {}", axis_name(axis)),
         caption: format!(
-            "For the reference's and the chosen setting, energy of {}.{ideal}",
+            "At the setting of the reference and at the chosen setting. Energy of {}.{ideal}",
             view.study.energy_of()
         ),
         charts,
     })
 }
 
+/// The label of a line: the values of the other axes.
 fn line_label(others: &[Axis], fixed: &Configuration) -> String {
     crate::settings::configuration_text(others, fixed)
 }
 
+/// Makes the data points of one line.
 fn dots(
     view: &StudyView<'_>,
     axis: &Axis,

@@ -50,7 +50,9 @@ pub fn inline(chart: &Chart, size: Size, class: &str) -> String {
 
 /// Draws a figure as an SVG file.
 pub fn standalone(figure: &Figure) -> String {
+    /// The space between charts, in pixels.
     const GAP: u32 = 16;
+    /// The height of the title, in pixels.
     const HEAD: u32 = 44;
     let sizes: Vec<Size> = figure
         .charts
@@ -97,6 +99,7 @@ pub fn standalone(figure: &Figure) -> String {
     )
 }
 
+/// The size of a chart with its height adapted to its bars.
 fn sized(chart: &Chart, size: Size) -> Size {
     match chart.bars.len() as u32 {
         0 => size,

@@ -14,10 +14,10 @@ pub struct Timeline {
     pub series: Vec<Series>,
 }
 
-/// The number of points that a run's readings are reduced to.
+/// The number of intervals to which the readings of a run are reduced.
 const BUCKETS: usize = 240;
 
-/// Selects the runs to draw: the requested ones, otherwise one run of the reference and one of the choice.
+/// Selects the runs to draw: those in `asked`, or if it is empty, one run of the reference and one of the choice.
 pub fn runs_to_show(view: &StudyView<'_>, asked: &[u64]) -> Vec<(String, u64)> {
     let plan = &view.study.plan;
     let points = || view.study.points.iter().chain([&view.study.reference]);

@@ -33,6 +33,7 @@ pub fn fit_json(study: &str, fitted: &FittedStudy) -> document::Fit {
     }
 }
 
+/// Makes the entry of one configuration.
 fn point(point: &FittedPoint) -> document::FittedPoint {
     document::FittedPoint {
         settings: settings(&point.configuration),
@@ -53,6 +54,7 @@ fn time_and_energy((time, energy): (Seconds, Joules)) -> TimeAndEnergy {
     }
 }
 
+/// Makes the entry of the deviations.
 fn errors(errors: &FitErrors) -> document::FitErrors {
     let part = |errors: &Errors| document::MeanAndWorst {
         mean: errors.mean.get(),

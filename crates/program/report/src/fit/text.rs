@@ -46,6 +46,7 @@ pub fn fit_text(axes: &[Axis], fitted: &FittedStudy) -> String {
     parts.join("\n\n") + "\n"
 }
 
+/// The setting of a configuration in words.
 fn configuration_label(axes: &[Axis], configuration: &Configuration) -> String {
     match configuration_text(axes, configuration) {
         text if text.is_empty() => "default".to_owned(),
@@ -53,6 +54,7 @@ fn configuration_label(axes: &[Axis], configuration: &Configuration) -> String {
     }
 }
 
+/// Makes the table of measured and fitted values.
 fn table(axes: &[Axis], fitted: &FittedStudy) -> Table {
     let mut rows = Table::new(&[
         "Configuration",
@@ -83,6 +85,7 @@ fn table(axes: &[Axis], fitted: &FittedStudy) -> Table {
     rows
 }
 
+/// Describes the mean and largest errors of the profile.
 fn errors(fitted: &FittedStudy) -> String {
     let part = |errors: &Errors| {
         let share = |ratio: Ratio| format!("{:.1} %", 100.0 * ratio.get());
@@ -98,7 +101,7 @@ fn errors(fitted: &FittedStudy) -> String {
     let mut text = format!("Mean error: {}.", all(&fitted.errors));
     if let Some(left_out) = &fitted.cross_validation {
         text += &format!(
-            "\nFor configurations left out of the fit, every other one: {}.",
+            "\nFor configurations that were left out of the fit: {}.",
             all(left_out)
         );
     }
@@ -112,6 +115,7 @@ fn errors(fitted: &FittedStudy) -> String {
     text
 }
 
+/// Makes the table of the best settings by the measurements and by the profile.
 fn best(axes: &[Axis], fitted: &FittedStudy) -> Table {
     let mut rows = Table::new(&["Best", "measured", "fitted", "what following it costs [%]"])
         .with_text_columns(3);

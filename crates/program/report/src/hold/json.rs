@@ -61,6 +61,7 @@ pub fn hold_json(result: &HoldResult) -> document::Hold {
     }
 }
 
+/// Makes the entry of the energy; `None` if it was not measured.
 fn energy(result: &HoldResult) -> Option<document::HoldEnergy> {
     result.energy.map(|energy| {
         let (low, high) = energy.interval95;
@@ -72,6 +73,7 @@ fn energy(result: &HoldResult) -> Option<document::HoldEnergy> {
     })
 }
 
+/// Makes the entries of the power caps and their times.
 fn caps(result: &HoldResult) -> Vec<document::CapChange> {
     let caps = result.caps.iter().map(|(at, cap)| document::CapChange {
         time_s: at.get(),
@@ -80,6 +82,7 @@ fn caps(result: &HoldResult) -> Vec<document::CapChange> {
     caps.collect()
 }
 
+/// Makes the entries of the settings and their times.
 fn settings(result: &HoldResult) -> Vec<document::SettingChange> {
     let settings = result.settings.iter();
     let changes = settings.map(|(at, setting)| document::SettingChange {
@@ -89,6 +92,7 @@ fn settings(result: &HoldResult) -> Vec<document::SettingChange> {
     changes.collect()
 }
 
+/// Makes the entries of power and throughput over time.
 fn over_time(result: &HoldResult) -> Vec<document::Slice> {
     let slices = result.over_time.iter().map(|slice| document::Slice {
         setting: setting_json(&slice.setting),
@@ -106,6 +110,7 @@ fn over_time(result: &HoldResult) -> Vec<document::Slice> {
     slices.collect()
 }
 
+/// Makes the entries of notices during the run.
 fn notes(result: &HoldResult) -> Vec<document::Note> {
     let notes = result.notices.iter().map(|(at, text)| document::Note {
         time_s: at.get(),

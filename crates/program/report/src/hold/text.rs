@@ -21,7 +21,7 @@ pub fn latency_text(time: Seconds) -> String {
     format!("{:.1} ms", 1e3 * time.get())
 }
 
-/// Makes the text for a terminal.
+/// Makes the text that `sweetspot hold` prints on a terminal.
 pub fn hold_text(result: &HoldResult) -> String {
     let ended = match result.ended {
         CommandExit::Code(code) => format!("exit code {code}"),
@@ -44,6 +44,7 @@ pub fn hold_text(result: &HoldResult) -> String {
     parts.join("\n\n") + "\n"
 }
 
+/// Makes the table of results.
 fn rows(result: &HoldResult) -> Table {
     let summary = &result.summary;
     let caps: Vec<String> = result
@@ -110,11 +111,12 @@ fn rows(result: &HoldResult) -> Table {
     rows
 }
 
+/// Formats a power; `None` if it is unknown.
 fn watts(power: Option<Watts>) -> Option<String> {
     power.map(|power| format!("{:.1} W", power.get()))
 }
 
-/// Returns the energy of an item in joules.
+/// Returns the energy of an item in joules; `None` if the energy or the items are unknown.
 pub fn energy_per_item(result: &HoldResult) -> Option<f64> {
     let energy = result.energy?;
     let items = result.summary.items as f64;

@@ -4,7 +4,9 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use crate::figure::{DARK, Figure, LIGHT, Line, LineStyle, Size, inline, number, variables};
 
+/// The style sheet of every page.
 const STYLE: &str = include_str!("style.css");
+/// The script of every page, which sorts and filters tables.
 const SCRIPT: &str = include_str!("script.js");
 
 /// Makes a page that needs no other file.
@@ -63,7 +65,7 @@ pub fn figures(figures: &[Figure]) -> Markup {
             figure.card id=(figure.id) {
                 h3 { (figure.title) }
                 figcaption { (figure.caption) }
-                div class={ "charts" (across(figure)) } {
+                div class={ "charts" (columns_class(figure)) } {
                     @for chart in &figure.charts {
                         @if chart.is_wide {
                             (PreEscaped(inline(chart, Size::WIDE, "wide")))
@@ -73,13 +75,14 @@ pub fn figures(figures: &[Figure]) -> Markup {
                         }
                     }
                 }
-                (values(figure))
+                (values_table(figure))
             }
         }
     }
 }
 
-fn across(figure: &Figure) -> &'static str {
+/// The CSS class for the number of charts side by side.
+fn columns_class(figure: &Figure) -> &'static str {
     match figure.charts.len() {
         1 => " one",
         2 | 4 => " two",
@@ -87,10 +90,11 @@ fn across(figure: &Figure) -> &'static str {
     }
 }
 
-/// The largest number of values of a figure with a table.
+/// The largest number of values for which a figure gets a table.
 const MAX_TABLE_VALUES: usize = 600;
 
-fn values(figure: &Figure) -> Markup {
+/// Makes the table of a figure's values.
+fn values_table(figure: &Figure) -> Markup {
     let drawn = |line: &&Line| line.style == LineStyle::PointsAndLine && !line.label.is_empty();
     let lines = figure
         .charts
@@ -137,6 +141,7 @@ fn values(figure: &Figure) -> Markup {
     }
 }
 
+/// The different x values of some lines, in ascending order.
 fn x_values(lines: &[&Line]) -> Vec<f64> {
     let mut all: Vec<f64> = lines
         .iter()
@@ -147,6 +152,7 @@ fn x_values(lines: &[&Line]) -> Vec<f64> {
     all
 }
 
+/// The text of an x value, as on the chart's axis.
 fn x_value_text(chart: &crate::figure::Chart, x: f64) -> String {
     match &chart.x.kind {
         crate::figure::AxisKind::Categories(names) => {

@@ -35,6 +35,7 @@ pub(crate) fn machine_json(machine: &sweetspot_session::measure::Machine) -> Mac
     }
 }
 
+/// Makes the part that all runs of a measurement share.
 fn common(measurement: &Measurement) -> document::MeasurementInfo {
     document::MeasurementInfo {
         schema: SchemaName::RUN,
@@ -53,6 +54,7 @@ fn common(measurement: &Measurement) -> document::MeasurementInfo {
     }
 }
 
+/// Makes the entry of one run.
 fn run_json(measurement: &Measurement, run: &RunMeasurement) -> document::Run {
     let (phases, phases_refused) = match &run.phases {
         None => (None, None),
@@ -86,6 +88,7 @@ fn run_json(measurement: &Measurement, run: &RunMeasurement) -> document::Run {
     }
 }
 
+/// Makes the entry of the energy of all devices.
 fn total(energy: &TotalEnergy) -> document::TotalEnergy {
     document::TotalEnergy {
         energy_j: energy.value.get(),
@@ -97,6 +100,7 @@ fn interval((low, high): (Joules, Joules)) -> [f64; 2] {
     [low.get(), high.get()]
 }
 
+/// Makes the entry of one device's energy.
 fn device(device: &DeviceRun, run: &RunMeasurement) -> document::DeviceEnergy {
     let measured = device.energy.as_ref();
     let covered = device.partial_time(run.time).map(|part| part.get());
@@ -110,6 +114,7 @@ fn device(device: &DeviceRun, run: &RunMeasurement) -> document::DeviceEnergy {
     }
 }
 
+/// Makes the entry of a measured energy; `covered_s` is the time that the readings cover.
 fn measured_json(measured: &CheckedEnergy, covered_s: Option<f64>) -> document::MeasuredEnergy {
     let checks = measured.checks.iter().map(|check| document::EnergyCheck {
         energy: energy(&check.energy),
@@ -132,6 +137,7 @@ fn measured_json(measured: &CheckedEnergy, covered_s: Option<f64>) -> document::
     }
 }
 
+/// Makes the entry of an energy and the method by which it was measured.
 fn energy(energy: &Energy) -> document::EnergyByMethod {
     document::EnergyByMethod {
         energy: document::TotalEnergy {
@@ -143,6 +149,7 @@ fn energy(energy: &Energy) -> document::EnergyByMethod {
     }
 }
 
+/// Makes the entry of one phase.
 fn phase_json(phase: &PhaseSummary) -> document::Phase {
     document::Phase {
         energy: total(&phase.energy),
@@ -152,6 +159,7 @@ fn phase_json(phase: &PhaseSummary) -> document::Phase {
     }
 }
 
+/// Makes the summary of several runs.
 fn runs_summary(runs: &[RunMeasurement]) -> document::RunsSummary {
     let energy = |run: &RunMeasurement| run.energy.map(|energy| energy.value.get());
     let rate = |run: &RunMeasurement| run.items.map(|items| items / run.time.get());

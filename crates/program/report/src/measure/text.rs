@@ -6,16 +6,17 @@ use sweetspot_stats::Summary;
 
 use crate::table::Table;
 
-/// Makes the text for a terminal.
+/// Makes the text that `sweetspot measure` prints on a terminal.
 pub fn measurement_text(measurement: &Measurement) -> String {
     text(measurement, Table::to_terminal)
 }
 
-/// Makes the Markdown document.
+/// Makes the Markdown document of `sweetspot measure`.
 pub fn measurement_markdown(measurement: &Measurement) -> String {
     text(measurement, Table::to_markdown)
 }
 
+/// Makes the text; `draw` turns tables into text.
 fn text(measurement: &Measurement, draw: fn(&Table) -> String) -> String {
     let mut parts = Vec::new();
     match measurement.runs.as_slice() {
@@ -23,8 +24,8 @@ fn text(measurement: &Measurement, draw: fn(&Table) -> String) -> String {
         [run] => {
             parts.push(headline(measurement, run));
             parts.push(draw(&devices(run)));
-            parts.extend(items(run));
-            parts.extend(idle(measurement, run));
+            parts.extend(items_sentence(run));
+            parts.extend(idle_sentence(measurement, run));
             parts.extend(phases(run, draw));
         }
         runs => {
@@ -33,9 +34,9 @@ fn text(measurement: &Measurement, draw: fn(&Table) -> String) -> String {
                 one_line(&measurement.command),
                 runs.len()
             ));
-            parts.push(draw(&each(runs)));
+            parts.push(draw(&runs_table(runs)));
             if runs.iter().any(RunMeasurement::went_well) {
-                parts.push(draw(&summary(runs)));
+                parts.push(draw(&summary_table(runs)));
             }
             if let Some(run) = runs.last() {
                 parts.extend(phases(run, draw).map(|text| format!("Of the last run:\n\n{text}")));
@@ -45,6 +46,7 @@ fn text(measurement: &Measurement, draw: fn(&Table) -> String) -> String {
     parts.join("\n\n") + "\n"
 }
 
+/// The first line: the command, its time and how it ended.
 fn headline(measurement: &Measurement, run: &RunMeasurement) -> String {
     let ended = match run.signal {
         Some(signal) => format!("ended by signal {signal}"),
@@ -62,7 +64,7 @@ fn headline(measurement: &Measurement, run: &RunMeasurement) -> String {
     )
 }
 
-/// The length in letters to which a command is shortened.
+/// The number of letters to which a command is shortened.
 const MAX_COMMAND_LETTERS: usize = 120;
 
 /// Returns a command on one line, with words quoted if a shell needs it.
@@ -84,6 +86,7 @@ pub fn one_line(command: &[String]) -> String {
     }
 }
 
+/// Formats joules with a suitable number of decimals.
 fn joules(value: Joules) -> String {
     // Small negative values would be shown as `-0.000`.
     let joules = if value.get().abs() < 5e-4 {
@@ -98,14 +101,17 @@ fn joules(value: Joules) -> String {
     }
 }
 
+/// Formats the ends of a confidence interval in joules.
 fn interval((low, high): (Joules, Joules)) -> String {
     format!("{} - {}", joules(low), joules(high))
 }
 
+/// Formats a power without its unit.
 fn watts(power: Watts) -> String {
     format!("{:.1}", power.get())
 }
 
+/// Makes the table of the devices' energy and power.
 fn devices(run: &RunMeasurement) -> Table {
     let mut rows = Table::new(&[
         "Device",
@@ -147,11 +153,13 @@ fn devices(run: &RunMeasurement) -> Table {
     rows
 }
 
+/// The text that is shown for an unknown value.
 fn unknown() -> String {
     "unknown".to_owned()
 }
 
-fn items(run: &RunMeasurement) -> Option<String> {
+/// Describes the items of a run; `None` if none were reported.
+fn items_sentence(run: &RunMeasurement) -> Option<String> {
     let items = run.items.filter(|items| *items > 0.0)?;
     let rate = items / run.time.get();
     let each = run.energy.map(|energy| {
@@ -164,7 +172,8 @@ fn items(run: &RunMeasurement) -> Option<String> {
     ))
 }
 
-fn idle(measurement: &Measurement, run: &RunMeasurement) -> Option<String> {
+/// Describes the idle power and the energy above it; `None` if the idle power was not measured.
+fn idle_sentence(measurement: &Measurement, run: &RunMeasurement) -> Option<String> {
     let idle = measurement.idle.as_ref()?;
     let above = run.above_idle?;
     Some(format!(
@@ -175,14 +184,16 @@ fn idle(measurement: &Measurement, run: &RunMeasurement) -> Option<String> {
     ))
 }
 
+/// Makes the table of phases, or says why their energy is unknown.
 fn phases(run: &RunMeasurement, draw: fn(&Table) -> String) -> Option<String> {
     match run.phases.as_ref()? {
         Err(problem) => Some(format!("No energy by phase: {problem}")),
-        Ok(phases) => Some(draw(&phase_rows(phases))),
+        Ok(phases) => Some(draw(&phase_table(phases))),
     }
 }
 
-fn phase_rows(phases: &[PhaseSummary]) -> Table {
+/// Makes the table of phases.
+fn phase_table(phases: &[PhaseSummary]) -> Table {
     let mut rows = Table::new(&[
         "Phase",
         "Times",
@@ -222,7 +233,8 @@ fn power_interval(phase: &PhaseSummary, low: Joules, high: Joules) -> String {
     format!("{} - {}", part(low), part(high))
 }
 
-fn each(runs: &[RunMeasurement]) -> Table {
+/// Makes the table with a row for each run.
+fn runs_table(runs: &[RunMeasurement]) -> Table {
     let mut rows = Table::new(&[
         "Run",
         "Time\n[s]",
@@ -255,7 +267,8 @@ pub(crate) fn over_runs(
     Summary::of(&runs.filter_map(value).collect::<Vec<f64>>())
 }
 
-fn summary(runs: &[RunMeasurement]) -> Table {
+/// Makes the table of mean values over the successful runs.
+fn summary_table(runs: &[RunMeasurement]) -> Table {
     let mut rows = Table::new(&[
         match runs.iter().all(RunMeasurement::went_well) {
             true => "Over all runs",

@@ -5,7 +5,7 @@ use sweetspot_document::network::{Count, Counts, Limit};
 use super::json::{kinds, layers};
 use super::text::{NetworkRows, NetworkView};
 
-/// The columns of operations and bytes.
+/// The headings of the columns with operations and bytes.
 const COUNTS: [&str; 11] = [
     "macs",
     "flops",
@@ -39,6 +39,7 @@ pub fn network_csv(view: &NetworkView<'_>) -> Result<String, csv::Error> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
+/// Writes a line for each layer.
 fn write_layers(
     view: &NetworkView<'_>,
     writer: &mut csv::Writer<Vec<u8>>,
@@ -67,6 +68,7 @@ fn write_layers(
     Ok(())
 }
 
+/// The fields with operations and bytes.
 fn counts(counts: &Counts) -> [String; 11] {
     let count = |count: Count| match count {
         Count::Exact(count) => count.to_string(),

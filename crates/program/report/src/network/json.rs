@@ -52,10 +52,12 @@ pub fn network_json(view: &NetworkView<'_>) -> document::Network {
     }
 }
 
+/// Whether the cost is that of training, with backward passes.
 fn is_trained(cost: &Cost<'_>) -> bool {
     cost.layers.iter().any(|layer| layer.backward.is_some())
 }
 
+/// Makes the entry of a variant.
 fn variant(view: &NetworkView<'_>, variant: &Variant) -> document::Variant {
     let (layers, of) = (&variant.layers, view.cost);
     let cost = Cost::of_layers(
@@ -76,6 +78,7 @@ fn variant(view: &NetworkView<'_>, variant: &Variant) -> document::Variant {
     }
 }
 
+/// Makes the entry of operations and bytes.
 fn counts(cost: &Cost<'_>, counts: &Counts) -> document::Counts {
     let operations = &counts.operations;
     document::Counts {
@@ -114,6 +117,7 @@ pub(super) fn layers(view: &NetworkView<'_>) -> Vec<document::Layer> {
     layers.collect()
 }
 
+/// Makes the entry of one layer.
 fn layer_json(cost: &Cost<'_>, layer: &LayerCost<'_>, bound: Option<&Bound>) -> document::Layer {
     let shapes = |shapes: &[Shape]| -> Vec<Vec<u64>> {
         shapes.iter().map(|shape| shape.sizes().to_vec()).collect()
@@ -133,6 +137,7 @@ fn layer_json(cost: &Cost<'_>, layer: &LayerCost<'_>, bound: Option<&Bound>) -> 
     }
 }
 
+/// Makes the entry of a lower bound.
 fn bound_json(bound: &Bound) -> document::Bound {
     document::Bound {
         time_s: bound.time.get(),
@@ -144,6 +149,7 @@ fn bound_json(bound: &Bound) -> document::Bound {
     }
 }
 
+/// Makes the entry of the lower bounds on a GPU.
 fn gpu_bound(gpu: &GpuBounds) -> document::GpuBound {
     let in_memory = gpu
         .layers
@@ -159,6 +165,7 @@ fn gpu_bound(gpu: &GpuBounds) -> document::GpuBound {
     }
 }
 
+/// Makes the entry of the efficiency that a study measured.
 fn study_efficiency(study: &StudyEfficiency) -> document::StudyEfficiency {
     let points = study.rows.iter().map(|row| {
         let settings = study.axes.iter().filter_map(|axis| {

@@ -7,7 +7,7 @@ use super::text::{NetworkRows, NetworkView};
 use super::units::{Unit, Units};
 use crate::table::Table;
 
-/// Which optional columns the table has.
+/// The optional columns that the table has.
 struct Columns {
     output: bool,
     parameters: bool,
@@ -33,7 +33,7 @@ impl Columns {
     }
 }
 
-/// What all rows of a table need: the columns, the units and the network.
+/// The columns, units and network that all rows of a table share.
 struct Layout<'a> {
     view: &'a NetworkView<'a>,
     columns: Columns,
@@ -61,6 +61,7 @@ pub(super) fn network_table(view: &NetworkView<'_>, narrow: bool) -> Table {
 }
 
 impl Layout<'_> {
+    /// The headings of the table.
     fn headings(&self, by_layer: bool) -> Vec<String> {
         let (columns, units, gpu) = (&self.columns, &self.units, self.view.gpu);
         let named = |name: &str, unit: Unit| format!("{name}\n[{}]", unit.name);
@@ -82,6 +83,7 @@ impl Layout<'_> {
         headings.into_iter().flatten().collect()
     }
 
+    /// A row for each layer.
     fn layer_rows(&self) -> Vec<Vec<String>> {
         let layers = self.view.cost.layers.iter().enumerate();
         let rows = layers.map(|(index, layer)| {
@@ -98,6 +100,7 @@ impl Layout<'_> {
         rows.collect()
     }
 
+    /// A row for each kind of layer.
     fn kind_rows(&self) -> Vec<Vec<String>> {
         let cost = self.view.cost;
         let rows = cost.by_kind().into_iter().map(|kind| {
@@ -111,6 +114,7 @@ impl Layout<'_> {
         rows.collect()
     }
 
+    /// The row with the sums of all layers.
     fn total_row(&self, by_layer: bool) -> Vec<String> {
         let network = self.view.network;
         let mut total = vec!["total".to_owned()];
@@ -124,6 +128,7 @@ impl Layout<'_> {
         total
     }
 
+    /// The cells with parameters, operations and bytes.
     fn counts(&self, parameters: u64, counts: &Counts) -> impl Iterator<Item = String> {
         let (columns, units, cost) = (&self.columns, &self.units, self.view.cost);
         let row = [
@@ -139,6 +144,7 @@ impl Layout<'_> {
         row.into_iter().flatten()
     }
 
+    /// The cells with the shortest time, the least energy and the resource that limits the layer.
     fn bound(&self, bound: &Bound) -> [String; 3] {
         let by = match bound.limit {
             Limit::Compute => "compute",
@@ -163,6 +169,7 @@ pub(super) fn ctc(counts: &Counts) -> String {
     ctc.unwrap_or_else(|| "-".to_owned())
 }
 
+/// The same cells for all layers of a kind together.
 fn bound_of_kind(cost: &Cost<'_>, gpu: &GpuBounds, kind: &str, units: &Units) -> [String; 3] {
     let own: Vec<&Bound> = cost
         .layers

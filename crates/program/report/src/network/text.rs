@@ -8,7 +8,7 @@ use crate::settings::configuration_text;
 use crate::table::Table;
 use crate::wording::wrap;
 
-/// The rows of the table.
+/// The choice of rows in the table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum NetworkRows {
     /// A row for each layer.
@@ -21,7 +21,7 @@ pub enum NetworkRows {
 /// A network, and what to show about it.
 #[derive(Clone, Copy, Debug)]
 pub struct NetworkView<'a> {
-    /// The network.
+    /// The network that is shown.
     pub network: &'a Network,
     /// The network's operations and bytes.
     pub cost: &'a Cost<'a>,
@@ -29,11 +29,11 @@ pub struct NetworkView<'a> {
     pub gpu: Option<&'a GpuBounds>,
     /// The network's efficiency as measured in a study, if the user named one.
     pub study: Option<&'a StudyEfficiency>,
-    /// Which rows the table has.
+    /// Whether the table has a row for each layer or for each kind of layer.
     pub rows: NetworkRows,
 }
 
-/// Makes the text for a terminal.
+/// Makes the text that `sweetspot network` prints on a terminal.
 pub fn network_text(view: &NetworkView<'_>) -> String {
     let narrow = view.gpu.is_some() || view.rows == NetworkRows::Layers;
     let text = document(view, narrow, Table::to_terminal);
@@ -42,7 +42,7 @@ pub fn network_text(view: &NetworkView<'_>) -> String {
     lines.collect::<Vec<_>>().join("\n") + "\n"
 }
 
-/// Makes the Markdown document.
+/// Makes the Markdown document of `sweetspot network`.
 pub fn network_markdown(view: &NetworkView<'_>) -> String {
     document(view, false, Table::to_markdown)
 }
@@ -67,6 +67,7 @@ fn document(view: &NetworkView<'_>, narrow: bool, draw: impl Fn(&Table) -> Strin
     parts.join("\n\n") + "\n"
 }
 
+/// The title: the network, its batch size, precision and size.
 fn title(view: &NetworkView<'_>) -> String {
     let (network, cost) = (view.network, view.cost);
     let trained = cost.layers.iter().any(|layer| layer.backward.is_some());
@@ -141,6 +142,7 @@ fn readings(view: &NetworkView<'_>) -> Table {
     rows
 }
 
+/// The sentence about the shortest time and least energy on a GPU; `None` if they are not finite.
 fn lower_bound_sentence(cost: &Cost<'_>, gpu: &GpuBounds) -> Option<String> {
     (gpu.total.time.get() > 0.0).then_some(())?;
     let in_memory = || {
@@ -151,7 +153,7 @@ fn lower_bound_sentence(cost: &Cost<'_>, gpu: &GpuBounds) -> Option<String> {
     let time: f64 = in_memory().map(|bound| bound.time.get()).sum();
     let items = cost.batch as f64;
     Some(format!(
-        "At best, layer by layer, on {} ({:.1} in {}, {}): {:.0} items/s and {:.4} J an item. {} of {} layers are memory-bound, with {:.0} % of the time.",
+        "The limit on {} ({:.1} in {}, {}), layer by layer: {:.0} items/s and {:.4} J an item. {} of {} layers are memory-bound, with {:.0} % of the time.",
         gpu.product,
         gpu.ceilings.matrix,
         cost.precision,
@@ -164,6 +166,7 @@ fn lower_bound_sentence(cost: &Cost<'_>, gpu: &GpuBounds) -> Option<String> {
     ))
 }
 
+/// Makes the table of the efficiency that a study measured.
 fn efficiency_in_study(study: &StudyEfficiency) -> Table {
     let mut rows = Table::new(&[
         "Configuration",
@@ -191,10 +194,11 @@ fn efficiency_in_study(study: &StudyEfficiency) -> Table {
     rows
 }
 
+/// The note on the study below its table.
 fn study_note(study: &StudyEfficiency) -> String {
     let peaks = match &study.gpu {
         Some(gpu) => format!("peaks of {gpu}"),
-        None => "no peaks: no profile is known for its GPUs".to_owned(),
+        None => "without peak rates, because there is no profile of its GPUs".to_owned(),
     };
     format!(
         "{}, energy of {}, {:.3} GFLOP an item, {peaks}.",
@@ -229,6 +233,7 @@ pub fn networks_text(networks: &[Network]) -> String {
     rows.to_terminal() + "\n"
 }
 
+/// Lists the operators whose cost is unknown; `None` if there are none.
 fn not_counted(network: &Network) -> Option<String> {
     if network.is_fully_counted() {
         return None;
@@ -252,11 +257,12 @@ fn not_counted(network: &Network) -> Option<String> {
         ));
     }
     Some(format!(
-        "Not counted, as their cost is not known: {}.",
+        "Not counted, because the cost is unknown: {}.",
         parts.join("; ")
     ))
 }
 
+/// Capitalises a text and ends it with a full stop.
 fn sentence(text: &str) -> String {
     let mut letters = text.chars();
     let first = letters

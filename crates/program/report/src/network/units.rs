@@ -11,12 +11,14 @@ pub struct Unit {
 }
 
 impl Unit {
+    /// Chooses the largest unit in which the total is at least 1.
     fn for_total(total: f64, units: &[(f64, &'static str)]) -> Self {
         let fits = units.iter().find(|(size, _)| total / size < 1e4);
         let (size, name) = fits.or(units.last()).copied().unwrap_or((1.0, ""));
         Self { size, name }
     }
 
+    /// Formats a value in this unit.
     pub fn text(&self, value: f64) -> String {
         format!("{:.3}", value / self.size)
     }

@@ -24,6 +24,7 @@ pub fn replay_json(replays: &[Replay], objective: &str) -> document::Replay {
     }
 }
 
+/// Makes the entry of one strategy.
 fn strategy(replay: &Replay) -> document::StrategyReplay {
     document::StrategyReplay {
         strategy: replay.strategy.to_string(),
@@ -41,6 +42,7 @@ fn strategy(replay: &Replay) -> document::StrategyReplay {
     }
 }
 
+/// Makes the entry of one curve.
 fn curve(curve: &ReplayedCurve) -> document::Curve {
     let setting = |values: &Vec<(String, f64)>| -> Named<f64> { values.iter().cloned().collect() };
     document::Curve {

@@ -4,7 +4,7 @@ use sweetspot_fit::{Replay, ReplayedCurve};
 
 use crate::table::Table;
 
-/// The largest number of curves for which each curve gets a row.
+/// The largest number of curves for which each curve gets its own row.
 const MAX_CURVES: usize = 40;
 
 /// Makes the text for a terminal: the strategies, the regret after each evaluation, the curves of a single strategy.
@@ -12,18 +12,21 @@ pub fn replay_text(replays: &[Replay]) -> String {
     parts(replays, Table::to_terminal).join("\n\n") + "\n"
 }
 
-/// Makes the Markdown document.
+/// Makes the Markdown document of `sweetspot replay`.
 pub fn replay_markdown(replays: &[Replay]) -> String {
     parts(replays, Table::to_markdown).join("\n\n") + "\n"
 }
 
+/// Makes the parts of the text; `draw` turns tables into text.
 fn parts(replays: &[Replay], draw: fn(&Table) -> String) -> Vec<String> {
     let mut parts = vec![draw(&strategies(replays))];
     let notes = notes(replays);
     if !notes.is_empty() {
         parts.push(notes.join("\n"));
     }
-    parts.push("Mean regret after each evaluation, had it not stopped:".to_owned());
+    parts.push(
+        "Mean regret after each evaluation, if the strategy had not stopped early:".to_owned(),
+    );
     parts.push(draw(&by_evaluations(replays)));
     if let [replay] = replays
         && replay.curves.len() <= MAX_CURVES
@@ -33,6 +36,7 @@ fn parts(replays: &[Replay], draw: fn(&Table) -> String) -> Vec<String> {
     parts
 }
 
+/// Makes the table that compares the strategies.
 fn strategies(replays: &[Replay]) -> Table {
     let mut rows = Table::new(&[
         "Strategy",
@@ -57,7 +61,7 @@ fn strategies(replays: &[Replay]) -> Table {
     rows
 }
 
-/// Returns the share of curves with at most this regret; unknown if no curve has an optimum.
+/// The share of curves with at most this regret; `None` if no curve has an optimum.
 pub(super) fn within(replay: &Replay, regret: f64) -> Option<f64> {
     (replay.curves_with_optimum() > 0).then(|| replay.share_within(regret))
 }
@@ -102,6 +106,7 @@ pub(super) fn notes(replays: &[Replay]) -> Vec<String> {
     notes.into_iter().flatten().collect()
 }
 
+/// Makes the table of the mean regret after each evaluation.
 fn by_evaluations(replays: &[Replay]) -> Table {
     let names: Vec<String> = replays
         .iter()
@@ -121,6 +126,7 @@ fn by_evaluations(replays: &[Replay]) -> Table {
     rows
 }
 
+/// Makes the table of a strategy's result on each curve.
 fn curves(replay: &Replay) -> Table {
     let mut rows = Table::new(&[
         "Curve",
@@ -152,6 +158,7 @@ fn curves(replay: &Replay) -> Table {
     rows
 }
 
+/// The name of a curve: the values that identify it.
 fn curve_name(curve: &ReplayedCurve) -> String {
     let values: Vec<&str> = curve
         .group
@@ -164,6 +171,7 @@ fn curve_name(curve: &ReplayedCurve) -> String {
     }
 }
 
+/// Formats a share as a percentage.
 fn percent(share: Option<f64>, digits: usize) -> String {
     share.map_or(String::new(), |share| {
         format!("{:.digits$} %", 100.0 * share)

@@ -26,6 +26,7 @@ pub fn report_json(
     }
 }
 
+/// Makes the entry of the recommendation.
 fn answer(view: &StudyView<'_>) -> document::Answer {
     let answer = Answer::from_view(view);
     document::Answer {
@@ -36,6 +37,7 @@ fn answer(view: &StudyView<'_>) -> document::Answer {
     }
 }
 
+/// Makes the entry of the chosen setting; `None` if there is no choice.
 fn choice(view: &StudyView<'_>) -> Option<document::Choice> {
     let choice = view.choice.as_ref().ok()?;
     let runner_up = choice.runner_up.as_ref();
@@ -61,6 +63,7 @@ fn choice(view: &StudyView<'_>) -> Option<document::Choice> {
     })
 }
 
+/// Makes the entry of a margin between two settings.
 fn margin_json(margin: &Margin) -> document::Margin {
     document::Margin {
         better_by: margin.by,
@@ -76,6 +79,7 @@ fn margin_json(margin: &Margin) -> document::Margin {
     }
 }
 
+/// Makes the entries of the ranges that are better than the reference.
 fn ranges(view: &StudyView<'_>) -> Vec<document::BetterRanges> {
     let ends = |ranges: &[Range<f64>]| -> Vec<[f64; 2]> {
         ranges.iter().map(|range| [range.low, range.high]).collect()
@@ -92,6 +96,7 @@ fn ranges(view: &StudyView<'_>) -> Vec<document::BetterRanges> {
     all.collect()
 }
 
+/// Makes the entry of the means along an axis.
 fn groups(grouped: &GroupedMeans) -> document::Groups {
     let groups = &grouped.groups;
     let values = groups.groups.iter().map(|group| {

@@ -15,15 +15,19 @@ use crate::study::{RESULTS, results, rows, shortfalls, title};
 use crate::table::Table;
 use crate::wording::{TERMINAL_COLUMNS, wrap};
 
-/// The number of rows that a terminal shows of a long table.
+/// The number of rows of a long table that a terminal shows.
 const MAX_ROWS: usize = 24;
 /// The number of problems that are listed one by one.
 const MAX_PROBLEMS: usize = 5;
 
-/// Makes the text for a terminal.
+/// Makes the text that `sweetspot report` prints on a terminal.
 pub fn report_text(study: &Study, criteria: &Criteria, grouped: Option<&GroupedMeans>) -> String {
     let view = StudyView::new(study, criteria);
-    let mut parts = vec![wrap(&title(study), 2), answer(&view), table(&view)];
+    let mut parts = vec![
+        wrap(&title(study), 2),
+        recommendation_text(&view),
+        table(&view),
+    ];
     if let Some(grouped) = grouped {
         parts.push(wrap(&grouped.sentence(&view), 2));
         parts.push(grouped.rows(&view, MAX_ROWS).to_terminal());
@@ -33,7 +37,7 @@ pub fn report_text(study: &Study, criteria: &Criteria, grouped: Option<&GroupedM
     parts.join("\n\n") + "\n"
 }
 
-/// Makes the Markdown document.
+/// Makes the Markdown document of `sweetspot report`.
 pub fn report_markdown(
     study: &Study,
     criteria: &Criteria,
@@ -74,7 +78,8 @@ pub fn report_markdown(
     parts.join("\n\n") + "\n"
 }
 
-fn answer(view: &StudyView<'_>) -> String {
+/// The text of the recommendation and its facts.
+fn recommendation_text(view: &StudyView<'_>) -> String {
     let found = Answer::from_view(view);
     let separator = if view.choice.is_ok() { ", " } else { ": " };
     let end = if found.reason.ends_with('.') { "" } else { "." };
@@ -121,6 +126,7 @@ fn table(view: &StudyView<'_>) -> String {
     rows.to_terminal()
 }
 
+/// Describes the ranges that are better than the reference; `None` if there are none to compute.
 fn ranges(view: &StudyView<'_>) -> Option<Vec<String>> {
     let all = better_ranges(view);
     let width = all.iter().map(|one| one.name().chars().count()).max()?;
@@ -160,7 +166,7 @@ fn ranges(view: &StudyView<'_>) -> Option<Vec<String>> {
     Some(lines)
 }
 
-/// Lists failures by their reason, and power caps of which the device enforced a lower one.
+/// Lists failures by their reason, and the power caps that the device replaced by a lower one.
 fn problems(view: &StudyView<'_>) -> Option<String> {
     let study = view.study;
     let mut failed: BTreeMap<String, Vec<String>> = BTreeMap::new();

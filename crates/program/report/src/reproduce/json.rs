@@ -41,6 +41,7 @@ pub fn reproduction_json(study: &Reproduction) -> document::Reproduction {
     }
 }
 
+/// Makes the entry of one row.
 fn row(row: &ReproducedRow) -> document::Row {
     let labels = row.row.iter().map(|(name, label)| {
         let value = match label {
@@ -62,6 +63,7 @@ fn row(row: &ReproducedRow) -> document::Row {
     }
 }
 
+/// Makes the entry of one job of batch_sizer_2021.
 fn job(job: &JobResult) -> document::Job {
     let modes = job.modes.iter().map(|result| {
         let summary = &result.summary;

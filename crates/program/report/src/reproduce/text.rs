@@ -24,7 +24,7 @@ fn wrap_lines(text: &str) -> String {
     lines.collect::<Vec<_>>().join("\n") + "\n"
 }
 
-/// Makes the Markdown document.
+/// Makes the Markdown document of `sweetspot reproduce`.
 pub fn reproduction_markdown(study: &Reproduction) -> String {
     let mut parts = vec![format!("# {}", study.paper), heading(study)];
     parts.extend(tables(study, Table::to_markdown));
@@ -32,6 +32,7 @@ pub fn reproduction_markdown(study: &Reproduction) -> String {
     parts.join("\n\n") + "\n"
 }
 
+/// The first lines: the paper, and the number of sweeps and runs.
 fn heading(study: &Reproduction) -> String {
     let runs = &study.runs;
     format!(
@@ -40,6 +41,7 @@ fn heading(study: &Reproduction) -> String {
     )
 }
 
+/// Makes every table; `draw` turns tables into text.
 fn tables(study: &Reproduction, draw: fn(&Table) -> String) -> Vec<String> {
     let mut names: Vec<&str> = Vec::new();
     for row in &study.rows {
@@ -55,6 +57,7 @@ fn tables(study: &Reproduction, draw: fn(&Table) -> String) -> Vec<String> {
     names.iter().map(of).collect()
 }
 
+/// Makes one table with its name and notes.
 fn table(name: &str, rows: &[&ReproducedRow], draw: fn(&Table) -> String) -> String {
     let mut drawn = Table::new(&[
         "Row",
@@ -162,12 +165,14 @@ pub(super) fn row_label(row: &ReproducedRow, common: &[(&'static str, String)]) 
     own.map(|(_, text)| text).collect::<Vec<_>>().join(" ")
 }
 
+/// Formats a value in the unit of the table.
 fn number(row: &ReproducedRow, value: Option<f64>) -> String {
     let digits = row.kind.digits;
     let known = value.map(|value| format!("{:.digits$}", value * row.kind.scale));
     known.unwrap_or_else(|| "-".to_owned())
 }
 
+/// Formats the deviation of a row; `None` if a value is missing.
 fn deviation_text(row: &ReproducedRow) -> Option<String> {
     let (deviation, digits) = (row.deviation()?, row.kind.digits);
     Some(match row.kind.relative {
@@ -176,14 +181,17 @@ fn deviation_text(row: &ReproducedRow) -> Option<String> {
     })
 }
 
+/// The text that says whether a value is within its tolerance.
 const fn mark(within: bool) -> &'static str {
     if within { "yes" } else { "NO" }
 }
 
+/// The cell that says whether a row is within its tolerance; empty without a tolerance.
 fn within(row: &ReproducedRow) -> &'static str {
     row.is_within_tolerance().map_or("", mark)
 }
 
+/// Says which tolerances are met and which conclusions hold.
 fn summary(study: &Reproduction) -> String {
     let (met, judged) = study.count_met();
     let mut lines = vec![format!(
@@ -207,10 +215,14 @@ fn summary(study: &Reproduction) -> String {
             .iter()
             .map(describe_counted_tolerance),
     );
-    let faults = study.rows.iter().filter(|row| is_fault(row)).count();
+    let faults = study
+        .rows
+        .iter()
+        .filter(|row| has_error_in_paper(row))
+        .count();
     if faults > 0 {
         lines.push(format!(
-            "{faults} printed values do not follow from others; each is named at its row."
+            "{faults} printed values contradict others in the paper; a note at each row says how."
         ));
     }
     lines.push(String::new());
@@ -237,7 +249,7 @@ fn summary(study: &Reproduction) -> String {
     lines.join("\n")
 }
 
-/// Says how many rows are within a tolerance, and how many must be.
+/// Says how many rows are within a tolerance, and how many rows must be.
 fn describe_counted_tolerance(counted: &CountedTolerance) -> String {
     format!(
         "{} of {} ({} needed{}): {}",
@@ -249,7 +261,8 @@ fn describe_counted_tolerance(counted: &CountedTolerance) -> String {
     )
 }
 
-fn is_fault(row: &ReproducedRow) -> bool {
+/// Whether the row's note says that the paper contains an error.
+fn has_error_in_paper(row: &ReproducedRow) -> bool {
     let note = row.note.as_deref().unwrap_or_default();
-    note.starts_with("fault of")
+    note.starts_with("error in ")
 }

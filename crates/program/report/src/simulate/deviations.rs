@@ -10,7 +10,7 @@ pub fn deviations_text(studies: &[SimulatorDeviations], markdown: bool) -> Strin
     for study in studies {
         parts.push(summary(study));
         for table in &study.tables {
-            let rows = rows(table);
+            let rows = deviations_table(table);
             let drawn = if markdown {
                 rows.to_markdown()
             } else {
@@ -27,6 +27,7 @@ pub fn deviations_summary(studies: &[SimulatorDeviations]) -> String {
     studies.iter().map(summary).collect()
 }
 
+/// The line of one study: its numbers of parameters and values, and how many are within tolerance.
 fn summary(study: &SimulatorDeviations) -> String {
     let (met, judged) = study.count_met();
     format!(
@@ -35,7 +36,8 @@ fn summary(study: &SimulatorDeviations) -> String {
     )
 }
 
-fn rows(table: &sweetspot_papers::Table) -> Table {
+/// Makes a table of published and simulated values.
+fn deviations_table(table: &sweetspot_papers::Table) -> Table {
     let mut headings = vec!["".to_owned()];
     for column in &table.columns {
         headings.push(format!("Theirs\n[{}]", column.unit));
@@ -52,15 +54,15 @@ fn rows(table: &sweetspot_papers::Table) -> Table {
             let digits = column.digits;
             row.push(format!("{:.digits$}", value.published));
             row.push(format!("{:.digits$}", value.here));
-            row.push(off(value, column));
+            row.push(deviation_cell(value, column));
         }
         rows.push(row);
     }
     rows
 }
 
-/// Formats a deviation: with `!` if it is above its tolerance, in brackets if the published value is unreliable.
-fn off(value: &sweetspot_papers::Value, column: &Column) -> String {
+/// Formats a deviation: with `!` if it exceeds its tolerance, in brackets if the published value is unreliable.
+fn deviation_cell(value: &sweetspot_papers::Value, column: &Column) -> String {
     let digits = column.digits;
     let off = match column.deviation_kind {
         DeviationKind::Relative => {

@@ -52,7 +52,7 @@ pub fn profiles_text(
             workload.name.clone(),
             workload.profile.mode.to_string(),
             workload.profile.batch.to_string(),
-            or_dash(forms(workload).join(", ")),
+            or_dash(variant_names(workload).join(", ")),
             known.join(if markdown { ", " } else { "\n" }),
         ]);
     }
@@ -68,13 +68,14 @@ pub fn profiles_text(
 }
 
 /// Returns the names of the workload's variants: convolution algorithms or data sets.
-fn forms(workload: &Workload) -> Vec<String> {
+fn variant_names(workload: &Workload) -> Vec<String> {
     let profile = &workload.profile;
     let algorithms = profile.conv_algorithms.iter().map(|form| &form.name);
     let datasets = profile.datasets.iter().map(|form| &form.name);
     algorithms.chain(datasets).cloned().collect()
 }
 
+/// The text, or a dash if it is empty.
 fn or_dash(text: String) -> String {
     if text.is_empty() {
         "-".to_owned()

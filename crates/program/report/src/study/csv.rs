@@ -3,6 +3,7 @@
 use sweetspot_stats::Summary;
 use sweetspot_study::{Axis, BATCH_PARAMETER, Point, Study};
 
+/// The headings of the columns with results.
 const RESULTS: [&str; 14] = [
     "status",
     "runs",
@@ -52,6 +53,7 @@ fn columns(study: &Study) -> Vec<Axis> {
     axes
 }
 
+/// The fields with the results of one configuration.
 fn results(study: &Study, point: &Point) -> [String; 14] {
     let text = |value: Option<f64>| value.map(|value| value.to_string()).unwrap_or_default();
     let mean = |summary: Option<Summary>| text(summary.map(|summary| summary.mean));

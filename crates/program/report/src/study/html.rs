@@ -17,18 +17,18 @@ use crate::settings::heading;
 use crate::study::{failures, shortfalls, title};
 use crate::wording::format_percent;
 
-/// What a page shows in addition to a study's results.
+/// The parts of a page in addition to a study's results.
 #[derive(Default)]
 pub struct ReportExtras<'a> {
-    /// How the study was defined and run; absent if the study is not stored.
+    /// How the study was defined and run; `None` if the study is not stored.
     pub outline: Option<&'a Outline>,
     /// The runs whose sensor readings are drawn over time.
     pub timelines: &'a [Timeline],
-    /// The means along an axis, if the user requested them.
+    /// The means along an axis; `None` if the user did not request them.
     pub grouped: Option<&'a GroupedMeans>,
 }
 
-/// Makes the page.
+/// Makes the HTML page of a study.
 pub fn study_html(study: &Study, criteria: &Criteria, extras: &ReportExtras<'_>) -> String {
     let view = StudyView::new(study, criteria);
     let answer = Answer::from_view(&view);
@@ -57,7 +57,7 @@ pub fn study_html(study: &Study, criteria: &Criteria, extras: &ReportExtras<'_>)
         (figures(&drawn))
         (problems(study))
         h2 #all { "All configurations" }
-        (all(&view))
+        (all_configurations(&view))
     };
     page(
         &study.name(),
@@ -67,6 +67,7 @@ pub fn study_html(study: &Study, criteria: &Criteria, extras: &ReportExtras<'_>)
     )
 }
 
+/// Makes the box with the recommendation.
 fn answer_card(answer: &Answer) -> Markup {
     html! {
         section.card.answer aria-label="Answer" {
@@ -74,9 +75,9 @@ fn answer_card(answer: &Answer) -> Markup {
             p.reason { (answer.reason) }
             @if answer.energy.is_some() || answer.time.is_some() {
                 div.tiles {
-                    (tile("energy", answer.energy))
-                    (tile("time", answer.time))
-                    (tile("average power", answer.power))
+                    (change_box("energy", answer.energy))
+                    (change_box("time", answer.time))
+                    (change_box("average power", answer.power))
                 }
             }
             @if !answer.facts.is_empty() {
@@ -92,7 +93,8 @@ fn answer_card(answer: &Answer) -> Markup {
     }
 }
 
-fn tile(name: &str, change: Option<Ratio>) -> Markup {
+/// Makes the box with the change of one quantity.
+fn change_box(name: &str, change: Option<Ratio>) -> Markup {
     let Some(change) = change.map(Ratio::get) else {
         return html! {};
     };
@@ -109,7 +111,8 @@ fn tile(name: &str, change: Option<Ratio>) -> Markup {
     }
 }
 
-fn known(value: Option<f64>, scale: f64, digits: usize) -> String {
+/// Formats a scaled number, or a dash if it is unknown.
+fn number_or_dash(value: Option<f64>, scale: f64, digits: usize) -> String {
     let value = value.filter(|value| value.is_finite());
     value.map_or_else(
         || "-".to_owned(),
@@ -140,10 +143,10 @@ fn results(view: &StudyView<'_>) -> Markup {
                         tr {
                             td { (row.label) }
                             @for axis in &view.varied { td { (crate::settings::cell(axis, row.point)) } }
-                            td { (known(energy.map(|energy| energy / row.outcome.time.get()), 1.0, 1)) }
-                            td { (known(energy, 1e-3, 3)) }
+                            td { (number_or_dash(energy.map(|energy| energy / row.outcome.time.get()), 1.0, 1)) }
+                            td { (number_or_dash(energy, 1e-3, 3)) }
                             (change_cell(row.energy.filter(|_| index > 0).map(Ratio::get)))
-                            td { (known(Some(row.outcome.time.get()), 1.0, 1)) }
+                            td { (number_or_dash(Some(row.outcome.time.get()), 1.0, 1)) }
                             (change_cell(row.time.filter(|_| index > 0).map(Ratio::get)))
                         }
                     }
@@ -153,6 +156,7 @@ fn results(view: &StudyView<'_>) -> Markup {
     }
 }
 
+/// Makes the table of ranges that are better than the reference.
 fn ranges(view: &StudyView<'_>) -> Markup {
     let all = better_ranges(view);
     html! {
@@ -175,6 +179,7 @@ fn ranges(view: &StudyView<'_>) -> Markup {
     }
 }
 
+/// Makes the table of means along an axis.
 fn groups(view: &StudyView<'_>, grouped: &GroupedMeans) -> Markup {
     let rows = grouped.rows(view, usize::MAX);
     html! {
@@ -186,6 +191,7 @@ fn groups(view: &StudyView<'_>, grouped: &GroupedMeans) -> Markup {
     }
 }
 
+/// Lists failed configurations and other problems.
 fn problems(study: &Study) -> Markup {
     let problems: Vec<String> = failures(study)
         .into_iter()
@@ -223,8 +229,8 @@ fn digits(value: f64) -> String {
     }
 }
 
-/// Makes the table of all configurations, with the values that the workload reported.
-fn all(view: &StudyView<'_>) -> Markup {
+/// Makes the table of all configurations, including the values that the workload reported.
+fn all_configurations(view: &StudyView<'_>) -> Markup {
     let study = view.study;
     let items = view.has_items();
     let values: std::collections::BTreeSet<String> = study
@@ -265,7 +271,7 @@ fn all(view: &StudyView<'_>) -> Markup {
                 table {
                     thead { tr { @for head in &heads { th scope="col" { (head) } } } }
                     tbody {
-                        @for index in 0..study.points.len() { (row(view, index, items, &values)) }
+                        @for index in 0..study.points.len() { (configuration_row(view, index, items, &values)) }
                     }
                 }
             }
@@ -273,7 +279,8 @@ fn all(view: &StudyView<'_>) -> Markup {
     }
 }
 
-fn row(view: &StudyView<'_>, index: usize, items: bool, values: &[String]) -> Markup {
+/// Makes the table row of one configuration.
+fn configuration_row(view: &StudyView<'_>, index: usize, items: bool, values: &[String]) -> Markup {
     let point: &Point = &view.study.points[index];
     let class = match (
         Some(index) == view.chosen(),
@@ -308,20 +315,21 @@ fn row(view: &StudyView<'_>, index: usize, items: bool, values: &[String]) -> Ma
             (change_cell(relative.map(|(time, _)| time - 1.0)))
             td { (with_interval(point.energy().filter(|_| failed.is_none()), 1e-3)) }
             (change_cell(relative.map(|(_, energy)| energy - 1.0)))
-            td { (known(power, 1.0, 1)) }
+            td { (number_or_dash(power, 1.0, 1)) }
             @if items {
                 td { (short(count.zip(time).map(|(count, time)| count / time))) }
                 td { (short(energy.zip(count).map(|(energy, count)| energy / count))) }
             }
-            td { (known(relative.map(|(time, energy)| time * energy), 1.0, 3)) }
-            td { (known(sum(2.0), 1.0, 3)) }
-            td { (known(sum(1.5), 1.0, 3)) }
+            td { (number_or_dash(relative.map(|(time, energy)| time * energy), 1.0, 3)) }
+            td { (number_or_dash(sum(2.0), 1.0, 3)) }
+            td { (number_or_dash(sum(1.5), 1.0, 3)) }
             @for name in values { td { (short(means.get(name).map(|value| value.mean))) } }
             td { (point.status().to_string()) }
         }
     }
 }
 
+/// Makes the foot of the page: how the study was run, and what the metrics mean.
 fn foot(study: &Study, criteria: &Criteria, extras: &ReportExtras<'_>) -> Markup {
     let plan = &study.plan;
     html! {

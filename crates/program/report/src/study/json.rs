@@ -66,11 +66,12 @@ pub fn study_json(study: &Study, criteria: &Criteria) -> document::Study {
     }
 }
 
-/// Returns the axes by their keys in documents.
+/// The keys of some axes in documents.
 pub(crate) fn columns(axes: &[Axis]) -> Vec<String> {
     axes.iter().map(|axis| axis.column().to_owned()).collect()
 }
 
+/// Makes the entry of the search; `None` if the study ran all configurations.
 fn search(study: &Study) -> Option<document::Search> {
     let search = study.plan.search.as_ref()?;
     let searched = study.search_progress()?;
@@ -91,7 +92,7 @@ fn search(study: &Study) -> Option<document::Search> {
     })
 }
 
-/// Why a search ended.
+/// Converts the reason why a search ended.
 pub(crate) const fn search_end(done: StopReason) -> SearchEnd {
     match done {
         StopReason::Complete => SearchEnd::Complete,
@@ -101,7 +102,7 @@ pub(crate) const fn search_end(done: StopReason) -> SearchEnd {
     }
 }
 
-/// The devices whose energy the results contain.
+/// Converts the choice of devices whose energy the results contain.
 pub(crate) const fn energy_of(energy_of: sweetspot_study::EnergyOf) -> EnergyOf {
     match energy_of {
         sweetspot_study::EnergyOf::JobGpus => EnergyOf::JobGpus,
@@ -110,7 +111,7 @@ pub(crate) const fn energy_of(energy_of: sweetspot_study::EnergyOf) -> EnergyOf 
     }
 }
 
-/// The state of a configuration.
+/// Converts the state of a configuration.
 pub(crate) const fn status(status: sweetspot_study::Status) -> Status {
     match status {
         sweetspot_study::Status::Ok => Status::Ok,
@@ -121,6 +122,7 @@ pub(crate) const fn status(status: sweetspot_study::Status) -> Status {
     }
 }
 
+/// The objectives whose values are listed: the usual ones and the user's own.
 fn objectives(own: Objective) -> Vec<Objective> {
     let mut all = OBJECTIVES.to_vec();
     if !all.contains(&own) {
@@ -129,6 +131,7 @@ fn objectives(own: Objective) -> Vec<Objective> {
     all
 }
 
+/// Makes the entry of the workload.
 fn workload(study: &Study) -> document::Workload {
     let workload = study.subject.workload.clone();
     document::Workload {
@@ -144,6 +147,7 @@ fn workload(study: &Study) -> document::Workload {
     }
 }
 
+/// Makes the entry of the devices.
 fn device(study: &Study) -> document::Device {
     let device = study.device();
     let caps = device.knobs.iter().find_map(|knob| match knob {
@@ -196,6 +200,7 @@ fn point_json(
     }
 }
 
+/// Makes the results of a point; `None` if it has no successful run.
 fn results(
     point: &Point,
     same_work: Option<&Outcome>,
@@ -239,10 +244,12 @@ fn results(
     })
 }
 
+/// The value, or `None` if it is not finite.
 fn finite(value: Option<f64>) -> Option<f64> {
     value.filter(|value| value.is_finite())
 }
 
+/// The relative change of an outcome against the reference.
 fn relative_change(outcome: &Outcome, reference: &Outcome) -> RelativeChange {
     let change = |ratio: Option<Ratio>| {
         let ratio = finite(ratio.map(Ratio::get));
@@ -255,7 +262,7 @@ fn relative_change(outcome: &Outcome, reference: &Outcome) -> RelativeChange {
     }
 }
 
-/// The value of each knob in a configuration.
+/// Converts the knobs of a configuration.
 pub(crate) fn settings(configuration: &Configuration) -> Settings {
     let number = |axis: Axis| axis.number(configuration).map(Number::from);
     let power_cap = match number(Axis::PowerCap) {
@@ -282,7 +289,7 @@ pub(crate) fn settings(configuration: &Configuration) -> Settings {
     }
 }
 
-/// The mean of several runs and its uncertainty.
+/// Converts the mean of several runs and its uncertainty.
 pub(crate) fn summary(summary: &sweetspot_stats::Summary) -> Summary {
     Summary {
         mean: summary.mean,
@@ -294,6 +301,7 @@ pub(crate) fn summary(summary: &sweetspot_stats::Summary) -> Summary {
     }
 }
 
+/// Makes the entries of the phases of a point.
 fn phases(point: &Point) -> Named<document::Phase> {
     let phases = point.phases().into_iter().map(|phase| {
         let document = document::Phase {

@@ -6,7 +6,7 @@ use sweetspot_study::{Outline, RunEnding, StoredRuns, Study};
 use crate::settings::configuration_text;
 use crate::table::Table;
 
-/// A study in a list: its folder, and its outline or why it cannot be read.
+/// A study in a list: its folder, and either its outline and runs or why it cannot be read.
 pub type Listed = (String, Result<(Outline, StoredRuns), String>);
 
 /// Lists studies, a line each.
@@ -119,6 +119,7 @@ fn workload(outline: &Outline) -> &str {
     }
 }
 
+/// Shortens a text to at most `most` letters.
 fn shortened(text: &str, most: usize) -> String {
     match text.chars().count() > most {
         true => text.chars().take(most - 1).collect::<String>() + "…",

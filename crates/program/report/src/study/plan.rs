@@ -8,7 +8,7 @@ use sweetspot_study::Outline;
 use crate::settings::configuration_text;
 use crate::wording::duration_text;
 
-/// Describes what a study would run.
+/// Describes what a study would run, and how long that would take.
 pub fn plan_text(outline: &Outline, estimate: &SweepTime) -> String {
     let (subject, plan) = (&outline.subject, &outline.plan);
     let mut lines = vec![format!(

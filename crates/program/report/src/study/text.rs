@@ -9,16 +9,17 @@ use crate::analysis::choices::{ChoiceRow, choices, recommendation};
 use crate::settings::{axis_name, cell, heading, setting};
 use crate::table::Table;
 
-/// Makes the text for a terminal.
+/// Makes the text that `sweetspot sweep` prints on a terminal.
 pub fn study_text(study: &Study, criteria: &Criteria) -> String {
     with_table(study, criteria, rows(study, criteria).to_terminal())
 }
 
-/// Makes the Markdown document.
+/// Makes the Markdown document of `sweetspot sweep`.
 pub fn study_markdown(study: &Study, criteria: &Criteria) -> String {
     with_table(study, criteria, rows(study, criteria).to_markdown())
 }
 
+/// Makes the text of a study around its table.
 fn with_table(study: &Study, criteria: &Criteria, table: String) -> String {
     let mut parts = vec![title(study), table];
     parts.extend(failures(study));
@@ -28,6 +29,7 @@ fn with_table(study: &Study, criteria: &Criteria, table: String) -> String {
     parts.join("\n\n") + "\n"
 }
 
+/// The title: the workload, the devices and the number of configurations and runs.
 pub(crate) fn title(study: &Study) -> String {
     let (subject, plan) = (&study.subject, &study.plan);
     let workload = &subject.workload;
@@ -77,6 +79,7 @@ fn devices(study: &Study) -> &str {
     }
 }
 
+/// Makes the table of the best settings.
 pub(crate) fn rows(study: &Study, criteria: &Criteria) -> Table {
     let varied = study.varied_axes();
     let mut headings = vec!["Target metric".to_owned()];
@@ -92,7 +95,7 @@ pub(crate) fn rows(study: &Study, criteria: &Criteria) -> Table {
     rows
 }
 
-/// The headings of a setting's results.
+/// The headings of the columns with a setting's results.
 pub(crate) const RESULTS: [&str; 5] = [
     "Average power\n[W]",
     "Energy\n[kJ]",
@@ -121,6 +124,7 @@ pub(crate) fn results(row: &ChoiceRow<'_>, is_reference: bool) -> [String; 5] {
     ]
 }
 
+/// Says how many configurations failed, and why the first did; `None` if none did.
 pub(crate) fn failures(study: &Study) -> Option<String> {
     let failed: Vec<_> = study
         .points
@@ -138,6 +142,7 @@ pub(crate) fn failures(study: &Study) -> Option<String> {
     ))
 }
 
+/// Says that the reference failed; `None` if it did not.
 fn no_reference(study: &Study) -> Option<String> {
     let failure = study.reference.failure()?;
     Some(format!(
@@ -147,7 +152,7 @@ fn no_reference(study: &Study) -> Option<String> {
     ))
 }
 
-/// Lists power caps of which a device enforced a lower one.
+/// Lists the power caps that a device replaced by a lower one; `None` if there are none.
 pub(crate) fn shortfalls(study: &Study) -> Option<String> {
     let all = study.points.iter().flat_map(|point| point.reduced_caps());
     let problems = all.map(|one| {
@@ -157,7 +162,7 @@ pub(crate) fn shortfalls(study: &Study) -> Option<String> {
             Shortfall::Unknown => "it reports no reason",
         };
         format!(
-            "{}: asked for {}, the device enforces {}: {why}",
+            "{}: {} was requested, but the device enforces {}: {why}",
             one.device, one.requested, one.enforced
         )
     });

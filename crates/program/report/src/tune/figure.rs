@@ -7,6 +7,7 @@ use crate::figure::{
     Chart, ChartAxis, Colour, Dot, Figure, Line, LineStyle, ReferenceLine, downsample,
 };
 
+/// The title of the chart, which explains its colours.
 const TITLE: &str = "Power [W], blue: the reference, orange: tried, dark: the choice";
 
 /// Draws the power of a tuned run over time, with its measurement windows.
@@ -67,7 +68,7 @@ fn windows(job: &TunedJob) -> Vec<Line> {
     let mut lines: Vec<Line> = Vec::new();
     let mut held: Option<usize> = None;
     for window in &job.tuned.windows {
-        let dots = ends(job, window);
+        let dots = window_ends(job, window);
         if window.purpose == WindowPurpose::Hold && held == Some(window.point) {
             if let Some(line) = lines.last_mut() {
                 line.dots.extend(dots);
@@ -89,7 +90,8 @@ fn windows(job: &TunedJob) -> Vec<Line> {
     lines
 }
 
-fn ends(job: &TunedJob, window: &TuneWindow) -> [Dot; 2] {
+/// The data points at both ends of a measurement window.
+fn window_ends(job: &TunedJob, window: &TuneWindow) -> [Dot; 2] {
     let rate = window
         .items_per_second
         .map_or(String::new(), |rate| format!("\n{rate:.1} items/s"));

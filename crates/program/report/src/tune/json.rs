@@ -65,6 +65,7 @@ pub fn tuning_json(job: &TunedJob) -> document::Tuning {
     }
 }
 
+/// Converts how tuning ended.
 fn status(job: &TunedJob) -> document::TuningStatus {
     match (&job.tuned.gave_up, job.tuned.ended_early) {
         (Some(_), _) => document::TuningStatus::GaveUp,
@@ -73,6 +74,7 @@ fn status(job: &TunedJob) -> document::TuningStatus {
     }
 }
 
+/// Converts the settings of a device.
 fn settings(settings: &Settings) -> document::DeviceSettings {
     document::DeviceSettings {
         power_cap_w: settings.power_cap.map(|cap| cap.get()),
@@ -80,6 +82,7 @@ fn settings(settings: &Settings) -> document::DeviceSettings {
     }
 }
 
+/// Converts a fraction and its interval.
 fn fraction(share: &RatioInterval) -> document::Fraction {
     document::Fraction {
         value: share.value.get(),
@@ -87,6 +90,7 @@ fn fraction(share: &RatioInterval) -> document::Fraction {
     }
 }
 
+/// Converts the savings of the choice.
 fn savings(claim: &Savings) -> document::Savings {
     document::Savings {
         energy_saved: fraction(&claim.energy_saved),
@@ -94,6 +98,7 @@ fn savings(claim: &Savings) -> document::Savings {
     }
 }
 
+/// Converts the cost of exploring.
 fn cost(cost: &ExploringCost) -> TimeAndEnergy {
     TimeAndEnergy {
         time_s: cost.time.get(),
@@ -101,6 +106,7 @@ fn cost(cost: &ExploringCost) -> TimeAndEnergy {
     }
 }
 
+/// Makes the entry of one load of the job.
 fn load_json(job: &TunedJob, load: &LoadOutcome) -> document::Load {
     document::Load {
         phase: load.phase.clone(),
@@ -118,6 +124,7 @@ fn load_json(job: &TunedJob, load: &LoadOutcome) -> document::Load {
     }
 }
 
+/// Makes the entry of one measurement window.
 fn window_json(job: &TunedJob, window: &TuneWindow) -> document::Window {
     document::Window {
         purpose: match window.purpose {

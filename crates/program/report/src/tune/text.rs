@@ -8,16 +8,17 @@ use sweetspot_control::tune::{
 
 use crate::table::Table;
 
-/// Makes the text for a terminal.
+/// Makes the text that `sweetspot tune` prints on a terminal.
 pub fn tuning_text(job: &TunedJob) -> String {
     text(job, Table::to_terminal)
 }
 
-/// Makes the Markdown document.
+/// Makes the Markdown document of `sweetspot tune`.
 pub fn tuning_markdown(job: &TunedJob) -> String {
     text(job, Table::to_markdown)
 }
 
+/// Makes the text; `draw` turns tables into text.
 fn text(job: &TunedJob, draw: fn(&Table) -> String) -> String {
     let mut parts = vec![title(job)];
     let rows = rows(job);
@@ -34,11 +35,12 @@ fn text(job: &TunedJob, draw: fn(&Table) -> String) -> String {
             parts.push(lines.join("\n"));
         }
     }
-    parts.extend(whole(job));
-    parts.push(ending(job));
+    parts.extend(whole_job_sentence(job));
+    parts.push(ending_text(job));
     parts.join("\n\n") + "\n"
 }
 
+/// The title: the job, its GPUs, and what was tuned for which objective.
 fn title(job: &TunedJob) -> String {
     let device = &job.devices[0];
     let gpus = match job.devices.len() {
@@ -86,6 +88,7 @@ fn rows(job: &TunedJob) -> Table {
     rows
 }
 
+/// Makes the row of one measurement window.
 fn row(job: &TunedJob, window: &TuneWindow, reference: Option<&TuneWindow>) -> Vec<String> {
     let number = |value: Option<f64>, digits: usize| {
         value.map_or(String::new(), |value| format!("{value:.digits$}"))
@@ -124,12 +127,14 @@ fn row(job: &TunedJob, window: &TuneWindow, reference: Option<&TuneWindow>) -> V
     ]
 }
 
+/// The name of the phase in which a load occurred; empty outside phases.
 fn phase(load: &LoadOutcome) -> String {
     load.phase
         .as_ref()
         .map_or(String::new(), |name| format!(" (phase '{name}')"))
 }
 
+/// Describes the choice for one load of the job, and what it saves.
 fn load_lines(job: &TunedJob, load: &LoadOutcome) -> Vec<String> {
     let mut lines = Vec::new();
     let (Some(choice), Some(found)) = (load.choice, load.found_at) else {
@@ -158,7 +163,7 @@ fn load_lines(job: &TunedJob, load: &LoadOutcome) -> Vec<String> {
     }
     if let Some(claim) = load.savings.filter(|_| choice != job.reference) {
         lines.push(format!(
-            "Item for item, against {}: energy {}, time {}.",
+            "Per item, compared with {}: energy {}, time {}.",
             job.labels[job.reference],
             share(claim.energy_saved, -1.0),
             share(claim.time_lost, 1.0)
@@ -171,12 +176,12 @@ fn load_lines(job: &TunedJob, load: &LoadOutcome) -> Vec<String> {
             .map_or(String::new(), |other| {
                 format!(
                     "; {} compared with the same items at {label}",
-                    amount(other)
+                    cost_text(other)
                 )
             });
         lines.push(format!(
             "Extra cost of exploring: {} compared with the same items at the reference{other}.",
-            amount(cost)
+            cost_text(cost)
         ));
     }
     lines
@@ -207,11 +212,13 @@ fn share(share: RatioInterval, sign: f64) -> String {
     )
 }
 
-fn amount(cost: ExploringCost) -> String {
+/// Formats the time and energy that exploring costs.
+fn cost_text(cost: ExploringCost) -> String {
     format!("{:+.1} s and {:+.0} J", cost.time.get(), cost.energy.get())
 }
 
-fn whole(job: &TunedJob) -> Option<String> {
+/// Compares the whole job with the reference; `None` if nothing was chosen.
+fn whole_job_sentence(job: &TunedJob) -> Option<String> {
     let (claim, saved) = (job.tuned.total_savings?, job.tuned.energy_saved?);
     let is_changed = job
         .tuned
@@ -232,7 +239,8 @@ fn whole(job: &TunedJob) -> Option<String> {
     })
 }
 
-fn ending(job: &TunedJob) -> String {
+/// Describes how the job and its tuning ended.
+fn ending_text(job: &TunedJob) -> String {
     let mut done = format!("The job took {:.1}", job.time);
     if let Some(energy) = job.energy {
         done += &format!(" and {energy:.1}");
@@ -248,7 +256,7 @@ fn ending(job: &TunedJob) -> String {
     match (&job.tuned.gave_up, needed) {
         (Some(why), _) if was_tuned => {
             let at = job.tuned.gave_up_at.unwrap_or(job.time);
-            format!("Given up after {at:.0}: {why}.\n{done}")
+            format!("Tuning was given up after {at:.0}: {why}.\n{done}")
         }
         (Some(why), _) => format!("Not tuned: {why}.\n{done}"),
         (None, Some(needed)) => format!(

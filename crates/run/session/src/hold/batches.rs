@@ -11,7 +11,7 @@ use sweetspot_workload::{Reporter, WorkloadEvent};
 /// The latest reports of one thread of the workload.
 #[derive(Default)]
 struct WorkloadThread {
-    /// The batch size that this thread last received.
+    /// The batch size that was last sent to this thread.
     requested: Option<u64>,
     time: Option<Seconds>,
     latency: Option<Seconds>,
@@ -23,9 +23,9 @@ struct WorkloadThread {
     has_invalid_report: bool,
 }
 
-/// The longest batch time or latency, in seconds, that is not out of range.
+/// The longest batch time or latency, in seconds, that is accepted as valid.
 const MAX_SECONDS: f64 = 1e6;
-/// The largest number of items in a report that is not out of range.
+/// The largest number of items in a report that is accepted as valid.
 const MAX_ITEMS: u64 = 1 << 40;
 /// After this many batches in a row with fewer items than requested, and without a reported queue, the program
 /// is taken to ignore the batch size.
@@ -35,13 +35,13 @@ const MAX_SHORT_BATCHES: u32 = 50;
 #[derive(Default)]
 pub struct BatchReader {
     threads: HashMap<u32, WorkloadThread>,
-    /// The batch size that any thread last received: one thread may ask for the size and another do the work.
+    /// The batch size last sent to any thread: one thread may ask for the size and another do the work.
     requested: Option<u64>,
     /// The number of reports that were lost because the shared-memory link to the workload was full.
     pub lost: u64,
-    /// Messages for the user about the shared-memory link or invalid reports.
+    /// New messages for the user about lost or invalid reports.
     pub problems: Vec<String>,
-    /// The problems that the user has been warned about.
+    /// The names of the problems that the user has been warned about.
     reported: HashSet<Box<str>>,
     short_batches: ShortBatches,
     reports_queue: bool,
@@ -51,12 +51,12 @@ pub struct BatchReader {
 #[derive(Default)]
 struct ShortBatches {
     count: u32,
-    /// The items of the largest of these batches.
+    /// The number of items in the largest of these batches.
     most_items: u64,
 }
 
 impl BatchReader {
-    /// Converts the program's reports into events for the holder, in order of time.
+    /// Converts the program's reports into events for the control algorithm, in order of time.
     pub fn take(&mut self, reports: Vec<WorkloadEvent>) -> Vec<(Moment, HoldEvent)> {
         let mut events = Vec::new();
         for report in reports {
@@ -86,6 +86,7 @@ impl BatchReader {
         events
     }
 
+    /// Processes a report of completed items: makes a batch from it and from the thread's earlier reports.
     fn take_items(
         &mut self,
         ring: u32,
@@ -124,6 +125,7 @@ impl BatchReader {
         self.count_short_batches(requested, items);
     }
 
+    /// Processes a reported value, such as a batch time, a latency or a queue length.
     fn take_value(
         &mut self,
         ring: u32,
@@ -162,7 +164,7 @@ impl BatchReader {
         }
     }
 
-    /// Warns the user, once for each reported value's name, that a report is ignored.
+    /// Warns the user, once for each name, that the value reported under this name is ignored.
     fn ignore(&mut self, name: &str, real: f64) {
         if self.reported.insert(name.into()) {
             self.problems.push(format!(
@@ -198,7 +200,8 @@ impl BatchReader {
     }
 }
 
-/// Whether a reported value is within its valid range; always true for values that a hold does not use.
+/// Whether a reported value is within the valid range for its name; always true for names that `hold` does
+/// not use.
 fn is_in_range(name: &str, real: f64) -> bool {
     let most = match name {
         value::BATCH_TIME | value::LATENCY => MAX_SECONDS,

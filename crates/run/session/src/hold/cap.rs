@@ -7,7 +7,7 @@ use sweetspot_quantity::{Watts, parse_bare};
 /// Where the power cap comes from.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum CapSource {
-    /// The cap is this power.
+    /// The cap is this fixed power.
     Power(Watts),
     /// The cap follows the limit that the device enforces.
     Device,
@@ -44,11 +44,12 @@ const MAX_FILE_BYTES: u64 = 4096;
 #[derive(Debug)]
 pub struct CapFile {
     path: PathBuf,
-    /// The file's text at the last read, or why it could not be read; `None` before the first read.
+    /// The file's text at the last read, or the problem with it; `None` before the first read.
     last: Option<Result<String, String>>,
 }
 
 impl CapFile {
+    /// Creates the reader of a cap file; nothing is read yet.
     pub fn new(path: &Path) -> Self {
         Self {
             path: path.to_owned(),
@@ -56,7 +57,8 @@ impl CapFile {
         }
     }
 
-    /// Reads the file. Returns the cap or the problem, but `None` if the file has not changed since the last read.
+    /// Reads the file and returns its cap or the problem with it; `None` if nothing has changed since the
+    /// last read.
     pub fn read_change(&mut self) -> Option<Result<Watts, String>> {
         let read = read(&self.path);
         if self.last.as_ref() == Some(&read) {
@@ -72,11 +74,13 @@ impl CapFile {
     }
 }
 
+/// Reads the text of a cap file; a file that is too large is an error.
 fn read(path: &Path) -> Result<String, String> {
     let metadata = std::fs::metadata(path).map_err(|problem| problem.to_string())?;
     if !metadata.is_file() || metadata.len() > MAX_FILE_BYTES {
         return Err(
-            "it must be a file of at most 4096 bytes with one power, such as 150W".to_owned(),
+            "the cap file must be a file of at most 4096 bytes with one power, such as 150W"
+                .to_owned(),
         );
     }
     let text = std::fs::read(path).map_err(|problem| problem.to_string())?;

@@ -9,10 +9,11 @@ use sweetspot_quantity::{Joules, Seconds};
 use super::result::HoldEnergy;
 use crate::SessionError;
 
-/// The length of a part. At its end, collecting the readings blocks the holder for a quarter of a second.
+/// The energy during `hold` is measured in parts of this length. At the end of each part, collecting the
+/// readings blocks the control loop for a quarter of a second.
 const PART_LENGTH: Seconds = Seconds::new(600.0);
 
-/// The energy of all parts so far.
+/// The energy of the GPU during `hold`, measured part by part.
 #[derive(Default)]
 pub struct EnergyParts {
     /// The start of the current part; `None` before the first batch.
@@ -25,7 +26,8 @@ pub struct EnergyParts {
 }
 
 impl EnergyParts {
-    /// Collects the energy of the current part if the part is long enough; the first batch began at `first`.
+    /// Adds the energy of the current part if the part is long enough. `first` is the start of the first
+    /// batch.
     pub fn collect_due_part(
         &mut self,
         sampler: &Sampler,
@@ -41,6 +43,7 @@ impl EnergyParts {
         Ok(())
     }
 
+    /// Adds the energy of one part, which lasted from begin to end of `span`.
     fn add(&mut self, recorded: &[DeviceRecording], span: Span) {
         let measured = recorded.first().and_then(|one| {
             let energy = EnergyEstimator::new(&one.trace).energy(&span, MethodChoice::Auto);

@@ -7,7 +7,7 @@ use super::HoldKnob;
 /// Why `hold` cannot keep the power below a cap.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum HoldError {
-    /// The cap, the latency bound and the other constraints contradict each other.
+    /// The settings of the control algorithm are invalid or contradict each other.
     #[error(transparent)]
     HoldConfig(#[from] HoldConfigError),
     /// No power cap was given.
@@ -19,7 +19,7 @@ pub enum HoldError {
     )]
     NoDeviceLimit,
     /// The cap file contains no valid cap; the text says what is wrong with it.
-    #[error("{0}; write a power such as 150W to it, or give a cap as well")]
+    #[error("{0}; write a power such as 150W to the cap file, or give a cap on the command line")]
     CapFile(String),
     /// The cap was to follow the device's own power limit, but the knob `power-cap` changes that limit.
     #[error(
@@ -31,7 +31,7 @@ pub enum HoldError {
         "the cap cannot follow both the device's own power limit and a cap file: remove one of the two"
     )]
     TwoCaps,
-    /// The control algorithm does not set the knob.
+    /// The requested control algorithm cannot set the requested knob.
     #[error("the mode {mode} cannot set the knob {knob}: remove one of the two options")]
     ModeForKnob {
         /// The control algorithm that was requested.
@@ -67,7 +67,7 @@ pub enum HoldError {
         /// Which change was refused, and why.
         problem: String,
     },
-    /// Several GPUs were selected.
+    /// This many GPUs were selected, but `hold` works on one.
     #[error("hold works on one GPU, but {0} are selected: name one, and start a hold for each")]
     SeveralGpus(usize),
 }

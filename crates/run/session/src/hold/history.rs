@@ -8,16 +8,21 @@ use sweetspot_stats::weighted_p99;
 
 use super::result::{HoldStatus, TimeSlice};
 
-/// The time that a bucket covers at the start, in seconds. It doubles whenever there are [`MAX_BUCKETS`] buckets.
+/// The time that each bucket of the history covers at the start, in seconds. It doubles whenever there are
+/// [`MAX_BUCKETS`] buckets.
 const FIRST_BUCKET_WIDTH: f64 = 0.25;
+/// When the history has this many buckets, neighbouring ones are merged, so memory stays bounded.
 const MAX_BUCKETS: usize = 2400;
-/// The times that the rate, the p99 latency and the power in the status line are computed over, in seconds.
+/// The time over which the throughput in the status line is computed, in seconds.
 const RATE_WINDOW: f64 = 2.0;
+/// The time over which the p99 latency in the status line is computed, in seconds.
 const P99_WINDOW: f64 = 5.0;
+/// The time over which the power in the status line is averaged, in seconds.
 const POWER_WINDOW: f64 = 1.0;
-/// The maximum number of stored latencies: when it is reached, every second one is dropped.
+/// The maximum number of stored latencies: when it is reached, every second latency is dropped.
 const MAX_LATENCIES: usize = 1 << 20;
 
+/// Energy, items, cap and setting in one time interval of a run of `hold`.
 #[derive(Clone, Copy, Default)]
 struct Bucket {
     energy: f64,
@@ -28,7 +33,7 @@ struct Bucket {
     setting: Option<HoldSetting>,
 }
 
-/// Records what happens during a hold. Times count from the start of the command.
+/// Records power, batches, settings, caps and messages of a run of `hold`. Times count from the start of the command.
 pub struct HoldHistory {
     /// The time that each bucket covers, in seconds.
     width: f64,
@@ -45,6 +50,7 @@ pub struct HoldHistory {
 }
 
 impl HoldHistory {
+    /// Creates a history that starts with this cap and setting.
     pub fn new(cap: Watts, setting: HoldSetting) -> Self {
         Self {
             width: FIRST_BUCKET_WIDTH,
@@ -59,10 +65,12 @@ impl HoldHistory {
         }
     }
 
+    /// The current power cap.
     pub fn cap(&self) -> Watts {
         self.caps.last().map_or(Watts::ZERO, |(_, cap)| *cap)
     }
 
+    /// Merges neighbouring buckets, so each covers twice the time.
     fn merge_bucket_pairs(&mut self) {
         self.width *= 2.0;
         let pairs = self.buckets.chunks(2).map(|pair| {
@@ -83,6 +91,7 @@ impl HoldHistory {
         self.buckets = pairs.collect();
     }
 
+    /// The bucket that covers the time `at`, in seconds; missing buckets are added.
     fn bucket_at(&mut self, at: f64) -> &mut Bucket {
         let mut index = (at.max(0.0) / self.width) as usize;
         while index >= MAX_BUCKETS {
@@ -102,6 +111,7 @@ impl HoldHistory {
         &mut self.buckets[index]
     }
 
+    /// Records a batch that ended at `at`.
     pub fn record_batch(&mut self, at: Seconds, items: u64, duration: Seconds, latency: Seconds) {
         let at = at.get();
         let bucket = self.bucket_at(at);
@@ -122,6 +132,7 @@ impl HoldHistory {
         ));
     }
 
+    /// Adds a power reading to the buckets that it covers.
     pub fn record_power(&mut self, reading: &PowerReading) {
         let span = (reading.to - reading.from).get();
         let power = reading.power.get();
@@ -132,11 +143,13 @@ impl HoldHistory {
         self.recent_power.push_back(*reading);
     }
 
+    /// Records a new setting.
     pub fn record_setting(&mut self, at: Seconds, setting: HoldSetting) {
         self.settings.push((at, setting));
         self.bucket_at(at.get()).setting = Some(setting);
     }
 
+    /// Records a new power cap.
     pub fn record_cap(&mut self, at: Seconds, cap: Watts) {
         self.caps.push((at, cap));
         self.bucket_at(at.get()).cap = cap.get();
@@ -179,7 +192,8 @@ impl HoldHistory {
         weighted_p99(weighted.collect()).map(Seconds::new)
     }
 
-    /// Items per second between two times, rounded to whole buckets.
+    /// The number of items per second between two times, which are rounded to whole buckets; `None` if there
+    /// are no buckets.
     pub fn rate_between(&self, from: Seconds, to: Seconds) -> Option<f64> {
         let first = (from.get() / self.width).ceil() as usize;
         let last = ((to.get() / self.width).floor() as usize).min(self.buckets.len());
@@ -191,6 +205,7 @@ impl HoldHistory {
         Some(items as f64 / (part.len() as f64 * self.width))
     }
 
+    /// Converts the buckets to slices for the result.
     pub fn slices(&self) -> Vec<TimeSlice> {
         let first = self.settings[0].1;
         let slices = self

@@ -1,4 +1,5 @@
-//! The loop of a hold: passes every event, in order, to the holder, and applies the actions that the holder returns.
+//! The loop of `hold`: passes every event, in order, to the control algorithm, and applies the actions that it
+//! returns.
 
 mod caps;
 mod messages;
@@ -30,10 +31,11 @@ use crate::{DevicesError, SessionError};
 const STATUS_INTERVAL: Seconds = Seconds::new(0.1);
 /// A sensor without timestamps counts as stuck if it repeats its value for longer than this while batches run.
 const STUCK_AFTER: Seconds = Seconds::new(1.0);
-/// After this many control windows without a change, the setting has settled, which the program is informed of.
+/// After this many measurement windows without a change, the setting counts as settled, and the program is
+/// informed.
 const SETTLED_WINDOWS: u64 = 3;
 
-/// A hold in progress.
+/// A running `hold`: passes events to the control algorithm, which chooses the settings.
 pub struct HoldLoop<'a> {
     holder: Holder,
     statistics: HoldStatistics,
@@ -47,29 +49,29 @@ pub struct HoldLoop<'a> {
     cap_source: Option<CapSource>,
     observer: &'a mut dyn Observer,
     begin: Moment,
-    /// The time of the latest event, from `begin`.
+    /// The time of the latest event, counted from `begin`.
     now: Seconds,
     history: HoldHistory,
-    /// The start of the first batch and the end of the last; `None` before the first batch.
+    /// The start of the first batch and the end of the last one; `None` before the first batch.
     pub served: Option<(Moment, Moment)>,
-    /// When the power sensor last gave a new value.
+    /// When the power sensor last gave a new value, counted from `begin`.
     last_update: Seconds,
     constant_power: ConstantPower,
     next_cap_read: Seconds,
     next_status: Seconds,
-    /// The number of the control window in which the holder last changed the setting.
+    /// The number of the measurement window in which the control algorithm last changed the setting.
     changed_in: u64,
-    /// The cap that the user was last warned about because it cannot be met.
+    /// The last cap of which the user was warned that it cannot be met.
     infeasible_cap: Option<Watts>,
-    /// When the program first asked for a batch size.
+    /// When the program first asked for a batch size; `None` if it has not asked.
     first_request: Option<Seconds>,
     warned_no_batches: bool,
     patience: Seconds,
-    /// Whether the device has its earlier settings again; nothing is recorded from then on.
+    /// Whether the device's earlier settings are restored; nothing is recorded from then on.
     is_restored: bool,
 }
 
-/// Detects a power that does not change while batches run, which suggests that the batches run on another device.
+/// Detects power that does not change while batches run: the batches then probably run on another device.
 struct ConstantPower {
     power: Watts,
     since: Seconds,
@@ -86,11 +88,12 @@ pub struct HoldLoopParts<'a> {
     pub device: Descriptor,
     pub cap_file: Option<CapFile>,
     pub socket: Option<ControlSocket>,
-    /// The moment from which times are counted.
+    /// The moment at which `hold` started; all times count from it.
     pub begin: Moment,
 }
 
 impl<'a> HoldLoop<'a> {
+    /// Creates the loop; nothing is set yet.
     pub fn new(parts: HoldLoopParts<'a>, observer: &'a mut dyn Observer) -> Self {
         let config = parts.config;
         Self {
@@ -126,7 +129,7 @@ impl<'a> HoldLoop<'a> {
         }
     }
 
-    /// Applies the holder's first setting.
+    /// Applies the control algorithm's first setting to the device and sends the first batch size to the program.
     pub fn apply_first_setting(
         &mut self,
         control: Option<&Control>,
@@ -144,14 +147,18 @@ impl<'a> HoldLoop<'a> {
     }
 
     /// Stops recording after a signal: the guard restores the device at once, so the program's last batches no longer
-    /// run under the hold.
+    /// run under `hold`.
     fn stop_recording(&mut self, run: &mut RunInProgress<'_, '_>) {
         if run.lease().is_some() && !self.is_restored {
             self.is_restored = true;
-            self.notify("the device's settings are restored; measurements end here".to_owned());
+            self.notify(
+                "the device's earlier settings are restored; nothing is measured from here on"
+                    .to_owned(),
+            );
         }
     }
 
+    /// Passes an event of the program to the control algorithm, and records it in history and statistics.
     fn take_event(&mut self, run: &mut RunInProgress<'_, '_>, at: Moment, event: HoldEvent) {
         if self.is_restored {
             return;
@@ -179,6 +186,7 @@ impl<'a> HoldLoop<'a> {
         self.step(run, time, event);
     }
 
+    /// Processes a reading of the device: a power value, a new power limit or a lost device.
     fn take_reading(&mut self, run: &mut RunInProgress<'_, '_>, now: Seconds, read: DeviceReading) {
         match read {
             _ if self.is_restored => {}
@@ -220,6 +228,7 @@ impl<'a> HoldLoop<'a> {
         }
     }
 
+    /// Passes an event to the control algorithm and carries out the actions that it returns.
     fn step(&mut self, run: &mut RunInProgress<'_, '_>, at: Seconds, event: HoldEvent) {
         // Events of the shared-memory link may be a little older than device readings; the holder's time must not go
         // backwards.
@@ -228,6 +237,7 @@ impl<'a> HoldLoop<'a> {
         self.take_actions(run, actions);
     }
 
+    /// Carries out the control algorithm's actions: shows its notice and applies its new setting.
     fn take_actions(&mut self, run: &mut RunInProgress<'_, '_>, actions: HoldActions) {
         if let Some(notice) = actions.notice {
             self.report_notice(&notice);
@@ -250,6 +260,7 @@ impl<'a> HoldLoop<'a> {
         self.set_device(run, &actions, &setting);
     }
 
+    /// Writes a new clock or power cap to the device, and tells the control algorithm if the device rejects it.
     fn set_device(
         &mut self,
         run: &mut RunInProgress<'_, '_>,
@@ -294,6 +305,7 @@ impl<'a> HoldLoop<'a> {
 impl RunHandler for HoldLoop<'_> {
     type Error = SessionError;
 
+    /// Processes the program's reports and the device's readings since the last call.
     fn poll(
         &mut self,
         run: &mut RunInProgress<'_, '_>,

@@ -1,4 +1,4 @@
-//! Reads a device's power for the holder, in a separate thread because a read may block.
+//! Reads a device's power for the control algorithm, in a separate thread because a read may block.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,9 +14,9 @@ use sweetspot_quantity::{Seconds, Watts};
 
 use crate::host::Gpu;
 
-/// The interval between drains of the driver's buffer; a drain takes a third of a millisecond on an H200.
+/// The interval between reads of the driver's buffer. A read takes a third of a millisecond on an H200.
 const DRAIN_INTERVAL: Duration = Duration::from_millis(50);
-/// The interval between reads of a sensor without a buffer: two or three reads per update of the sensor.
+/// The interval between reads of a sensor without a buffer: the sensor is read two or three times per update.
 const READ_INTERVAL: Duration = Duration::from_millis(10);
 /// The interval between reads of the device's own power limit and throttle reasons.
 const LIMIT_INTERVAL: Seconds = Seconds::new(0.2);
@@ -29,17 +29,17 @@ const RETRY_DELAY: Duration = Duration::from_millis(500);
 /// How long to wait for the last read to finish when reading stops.
 const STOP_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// What the thread has read from the device.
+/// A message of the reading thread: a value that it has read from the device, or the loss of the device.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum DeviceReading {
     /// A power reading.
     Power {
-        /// The mean power, and the span of time that it covers.
+        /// The mean power, and the time span over which it is the mean.
         reading: PowerReading,
         /// Whether the sensor gave a new value; false if a sensor without timestamps repeats its last value.
         is_new: bool,
     },
-    /// The power limit that the device enforces.
+    /// The device's own power limits.
     Limit {
         /// The limits that the driver reports.
         limits: PowerLimits,
@@ -69,7 +69,7 @@ pub struct PowerReader {
 }
 
 impl PowerReader {
-    /// Starts to read; times count from `begin`.
+    /// Starts a thread that reads the device's power; times count from `begin`.
     pub fn start(gpu: Gpu, sensor: SensorKind, begin: Moment) -> std::io::Result<Self> {
         let (sender, readings) = channel();
         let stop = Arc::new(AtomicBool::new(false));
@@ -109,18 +109,20 @@ impl Drop for PowerReader {
     }
 }
 
+/// The state of the thread that reads a device.
 struct ReaderThread {
     gpu: Gpu,
     sensor: SensorKind,
     begin: Moment,
     sender: Sender<DeviceReading>,
     stop: Arc<AtomicBool>,
-    /// The last power that was sent, with its time.
+    /// The last power that was sent, and its time.
     last: Option<(Moment, Watts)>,
     next_limit_at: Moment,
 }
 
 impl ReaderThread {
+    /// Reads the device until it is lost or the reader is dropped.
     fn run(mut self) {
         if self.sensor == SensorKind::BufferedPower {
             // Samples from before the hold are discarded.
@@ -140,6 +142,7 @@ impl ReaderThread {
         }
     }
 
+    /// Reads the power once, and the device's power limit if that is due.
     fn read_once(&mut self) -> Result<(), ReadError> {
         let now = MonotonicClock.now();
         if now >= self.next_limit_at {
@@ -152,6 +155,7 @@ impl ReaderThread {
         }
     }
 
+    /// Reads and sends all new samples in the driver's buffer.
     fn drain_buffer(&mut self) -> Result<(), ReadError> {
         for reading in self.gpu.drain()?.readings {
             if let Amount::Power(power) = reading.amount {
@@ -165,6 +169,7 @@ impl ReaderThread {
         Ok(())
     }
 
+    /// Reads and sends the value of a sensor without a buffer.
     fn read_sensor(&mut self, sensor: SensorKind) -> Result<(), ReadError> {
         let reading = self.gpu.read(sensor)?;
         let Amount::Power(power) = reading.amount else {
@@ -188,6 +193,7 @@ impl ReaderThread {
         Ok(())
     }
 
+    /// Sends a mean power over the time `span`, which ends at `at`.
     fn send_power(&mut self, at: Moment, span: Seconds, power: Watts) {
         // Buffered samples carry timestamps, so a sample with an equal power is still new.
         let is_new = self.sensor == SensorKind::BufferedPower
@@ -202,6 +208,7 @@ impl ReaderThread {
         let _ = self.sender.send(DeviceReading::Power { reading, is_new });
     }
 
+    /// Reads and sends the device's own power limit; errors are ignored.
     fn read_limit(&mut self) {
         let Ok(limits) = self.gpu.power_limits() else {
             return;

@@ -32,7 +32,7 @@ use crate::measure::Machine;
 use crate::observer::Observer;
 use crate::{DevicesError, SessionError};
 
-/// The interval between two steps of the holder.
+/// The interval between two steps of the control loop.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Runs the command and keeps its GPU's power below the cap.
@@ -115,6 +115,8 @@ pub fn hold(
     Ok(result)
 }
 
+/// The cap at the start, from the command line, the cap file or the device. A warning is shown if the cap
+/// file is invalid.
 fn read_first_cap(
     request: &HoldRequest,
     gpu: &mut Gpu,
@@ -124,13 +126,14 @@ fn read_first_cap(
     let file_cap = cap_file.and_then(CapFile::read_change);
     if let (Some(_), Some(Err(problem))) = (request.cap, &file_cap) {
         observer.note(&format!(
-            "{problem}; the cap given at the start applies until then"
+            "{problem}; the cap given on the command line applies until the file is valid"
         ));
     }
     let enforced = gpu.power_limits().ok().map(|limits| limits.enforced);
     first_cap(request.cap, file_cap, enforced)
 }
 
+/// Leases the GPU; a missing permission becomes an error that recommends the knob `batch`.
 fn take_lease<'a>(
     request: &HoldRequest,
     device: &Descriptor,
@@ -144,6 +147,7 @@ fn take_lease<'a>(
     lease.map_err(|problem| explain_permission(problem.into(), request.knob))
 }
 
+/// How the program is started: on the selected GPU, and with its output where the request wants it.
 fn command_spec(request: &HoldRequest, gpu: &Gpu) -> CommandSpec {
     let variables = request.device.as_ref().map(|_| visibility_variables([gpu]));
     let variables = variables.into_iter().flatten();
@@ -159,7 +163,8 @@ fn command_spec(request: &HoldRequest, gpu: &Gpu) -> CommandSpec {
     }
 }
 
-/// Turns a missing permission into an error that recommends the knob `batch`, which needs no permission.
+/// Turns the error of a missing permission into one that recommends the knob `batch`, which needs no
+/// permission.
 fn explain_permission(problem: SessionError, knob: HoldKnob) -> SessionError {
     if !matches!(&problem, SessionError::Workload(error) if error.is_permission_denied()) {
         return problem;
@@ -177,7 +182,7 @@ fn explain_permission(problem: SessionError, knob: HoldKnob) -> SessionError {
     HoldError::NotPermitted { knob, problem }.into()
 }
 
-/// Opens the control socket; without one the hold still works, only `hold set` cannot reach it.
+/// Opens the control socket. If that fails, the user is warned and `hold` works without `hold set`.
 fn open_socket(observer: &mut dyn Observer) -> Option<ControlSocket> {
     match ControlSocket::open() {
         Ok(socket) => Some(socket),
@@ -190,7 +195,7 @@ fn open_socket(observer: &mut dyn Observer) -> Option<ControlSocket> {
     }
 }
 
-/// Selects the GPU: exactly one, because a batch runs on one GPU.
+/// Selects the GPU: exactly one, because each batch runs on one GPU.
 fn select_gpu(request: &HoldRequest) -> Result<Gpu, SessionError> {
     let gpus = all_gpus(open_host()?.as_ref())?;
     let mut gpus = select(gpus, request.device.as_deref(), MigSlices::Exclude)?;
@@ -201,6 +206,7 @@ fn select_gpu(request: &HoldRequest) -> Result<Gpu, SessionError> {
     Ok(gpus.swap_remove(0))
 }
 
+/// The requested power sensor, or the best one; an error if the device does not have it.
 fn select_sensor(request: &HoldRequest, device: &Descriptor) -> Result<SensorKind, DevicesError> {
     let bad = |problem: String| DevicesError::NotSupported {
         device: device.name.clone(),
@@ -208,15 +214,15 @@ fn select_sensor(request: &HoldRequest, device: &Descriptor) -> Result<SensorKin
     };
     match request.sensor {
         Some(sensor) if device.sensor(sensor).is_none() => Err(bad(format!(
-            "it has no {sensor} (`sweetspot devices` shows its sensors)"
+            "this GPU has no {sensor} (`sweetspot devices` shows its sensors)"
         ))),
         Some(sensor) => Ok(sensor),
         None => best_sensor(device)
-            .ok_or_else(|| bad("it has no power sensor, which hold needs".to_owned())),
+            .ok_or_else(|| bad("this GPU has no power sensor, which hold needs".to_owned())),
     }
 }
 
-/// The device's present power; `None` if a program uses the device.
+/// The present power of the idle device; `None` if a program uses the device.
 fn read_idle_power(gpu: &mut dyn HostDevice) -> Option<Watts> {
     let used = gpu.read(SensorKind::Utilisation).ok()?.amount;
     let sensors = [SensorKind::AveragePower, SensorKind::InstantPower];
@@ -229,6 +235,7 @@ fn read_idle_power(gpu: &mut dyn HostDevice) -> Option<Watts> {
     }
 }
 
+/// The configuration of the control algorithm, from the request and the device's knobs.
 fn hold_config(
     request: &HoldRequest,
     device: &Descriptor,
@@ -258,7 +265,7 @@ fn hold_config(
     Ok(config)
 }
 
-/// The power cap and the clocks of a setting, without the batch size.
+/// The power cap and the core clock of a setting, without its batch size.
 pub(super) fn device_settings(setting: &sweetspot_control::hold::HoldSetting) -> Settings {
     Settings {
         core_clock: setting.core_clock,

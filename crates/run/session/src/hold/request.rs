@@ -11,7 +11,7 @@ use super::HoldError;
 use super::cap::CapSource;
 use crate::host::DevicesError;
 
-/// What a hold adjusts to stay below the cap.
+/// The settings that `hold` adjusts to stay below the power cap.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum HoldKnob {
     /// The batch size, which the program receives over the shared-memory link; no device setting is changed.
@@ -50,35 +50,37 @@ pub struct HoldRequest {
     pub device: Option<String>,
     /// The command and its arguments.
     pub command: Vec<OsString>,
-    /// The cap at the start; if `None`, the cap file's cap.
+    /// The cap at the start; if `None`, the cap is read from the cap file.
     pub cap: Option<CapSource>,
-    /// A file that another program writes the cap to.
+    /// The path of a file to which another program writes the cap.
     pub cap_file: Option<PathBuf>,
-    /// What a hold adjusts to stay below the cap.
+    /// The settings that `hold` adjusts to stay below the cap.
     pub knob: HoldKnob,
-    /// The algorithm that chooses the settings; the knob's default if `None`.
+    /// The control algorithm that chooses the settings; the knob's default algorithm if `None`.
     pub mode: Option<HoldMode>,
-    /// What is optimised among the settings below the cap.
+    /// The goal to optimise among the settings below the cap.
     pub goal: HoldGoal,
-    /// The batch sizes to choose from.
+    /// The batch sizes that `hold` may use.
     pub batches: Vec<u64>,
-    /// The batch size if the knob does not choose it.
+    /// The batch size, if the knob does not choose it.
     pub fixed_batch: Option<u64>,
-    /// The bound on the p99 latency.
+    /// The bound on the p99 latency of an item; no bound if `None`.
     pub latency_p99: Option<Seconds>,
-    /// See [`sweetspot_control::hold::HoldConfig::alpha`].
+    /// The share of the cap below which the papers' algorithms raise the setting; a default if `None`.
     pub alpha: Option<Ratio>,
-    /// See [`sweetspot_control::hold::HoldConfig::window`].
+    /// The minimum number of batches in a measurement window; a default if `None`.
     pub window: Option<u32>,
-    /// See [`sweetspot_control::hold::HoldConfig::settle`].
+    /// The time after a change of setting whose readings are ignored; a default if `None`.
     pub settle: Option<Seconds>,
-    /// See [`sweetspot_control::hold::HoldConfig::expiry`].
+    /// The time after which a setting that exceeded a limit is tried again; a default if `None`.
     pub expiry: Option<Seconds>,
-    /// See [`sweetspot_control::hold::HoldConfig::probe`].
+    /// The shorter time after which a setting is tried again that was good many times and failed once; a
+    /// default if `None`.
     pub probe: Option<Seconds>,
-    /// The time after which a program that has not asked for its batch size causes a warning.
+    /// The user is warned if the program has not asked for a batch size within this time; a default if
+    /// `None`.
     pub patience: Option<Seconds>,
-    /// The power sensor; the one with the finest resolution if `None`.
+    /// The power sensor to use; the one with the finest time resolution if `None`.
     pub sensor: Option<SensorKind>,
     /// Whether writes to the device are forbidden.
     pub read_only: bool,
@@ -87,7 +89,8 @@ pub struct HoldRequest {
 }
 
 impl HoldRequest {
-    /// The requested control algorithm, if it can set the knob, or the knob's default algorithm.
+    /// The requested control algorithm, or the default one of the knob. It is an error if the algorithm
+    /// cannot set the knob.
     pub(super) fn mode(&self) -> Result<HoldMode, HoldError> {
         let default = match self.knob {
             HoldKnob::Batch | HoldKnob::CoreClock | HoldKnob::PowerCap => HoldMode::Robust,
@@ -112,7 +115,7 @@ impl HoldRequest {
         }
     }
 
-    /// The device setting that the knob controls, with its levels.
+    /// The device setting that the knob adjusts, with the values it can have.
     pub(super) fn device_knob(&self, device: &Descriptor) -> Result<DeviceKnob, DevicesError> {
         let clock = || match device.knob(Knob::CoreClock) {
             Some(KnobDescriptor::CoreClock(range)) => match &range.domain {
@@ -142,7 +145,7 @@ impl HoldRequest {
             .ok_or_else(|| DevicesError::NotSupported {
                 device: device.name.clone(),
                 problem: format!(
-                    "it cannot be controlled with the knob {}: use the knob batch",
+                    "this GPU does not support the knob {}: use the knob batch",
                     self.knob
                 ),
             })
@@ -177,6 +180,7 @@ impl HoldRequest {
     }
 }
 
+/// The values in ascending order, each once.
 fn ascending<Q: Copy + PartialOrd>(levels: &[Q]) -> Vec<Q> {
     let mut levels = levels.to_vec();
     levels.sort_by(|a, b| a.partial_cmp(b).unwrap_or(std::cmp::Ordering::Equal));
@@ -184,9 +188,12 @@ fn ascending<Q: Copy + PartialOrd>(levels: &[Q]) -> Vec<Q> {
     levels
 }
 
-/// Reduces the levels to at most 24 for a search over two knobs: levels that differ by a few percent are enough.
+/// Reduces the values of a knob to at most 24, for a search over two knobs: values a few percent apart are
+/// enough.
 fn thin_out(knob: DeviceKnob) -> DeviceKnob {
+    /// The maximum number of values for each knob.
     const MAX_LEVELS: usize = 24;
+    /// Picks at most [`MAX_LEVELS`] evenly spaced values.
     fn pick<Q: Copy>(levels: Vec<Q>) -> Vec<Q> {
         let last = levels.len() - 1;
         if last < MAX_LEVELS {
@@ -203,7 +210,7 @@ fn thin_out(knob: DeviceKnob) -> DeviceKnob {
     }
 }
 
-/// The values from `min` to `max` in equal steps, both included.
+/// The values from `min` to `max` at distance `step`; `min` and `max` are included.
 fn steps<Q: Quantity>(min: f64, max: f64, step: f64) -> Vec<Q> {
     let count = ((max - min) / step).floor().max(0.0) as usize;
     let mut values: Vec<f64> = (0..=count).map(|n| min + n as f64 * step).collect();
@@ -218,7 +225,7 @@ pub fn default_batches() -> Vec<u64> {
     (0..=8).map(|power| 1 << power).collect()
 }
 
-/// The power cap at the start of the hold.
+/// The power cap at the start of `hold`, from the request, the cap file or the device.
 pub(super) fn first_cap(
     source: Option<CapSource>,
     from_file: Option<Result<Watts, String>>,

@@ -10,7 +10,7 @@ use super::request::HoldKnob;
 use super::verdict::Verdict;
 use crate::measure::Machine;
 
-/// The result of a hold. Times count from the start of the command.
+/// The result of a run of `hold`. Times count from the start of the command.
 #[derive(Clone, Debug)]
 pub struct HoldResult {
     /// The command and its arguments.
@@ -19,19 +19,19 @@ pub struct HoldResult {
     pub machine: Machine,
     /// The GPU whose power was kept below the cap.
     pub device: Descriptor,
-    /// What the hold adjusted to stay below the cap.
+    /// The settings that `hold` adjusted to stay below the cap.
     pub knob: HoldKnob,
-    /// The algorithm that chose the settings.
+    /// The control algorithm that chose the settings.
     pub mode: HoldMode,
-    /// What was optimised among the settings below the cap.
+    /// The goal that was optimised among the settings below the cap.
     pub goal: HoldGoal,
-    /// The batch sizes to choose from.
+    /// The batch sizes that `hold` could use.
     pub batches: Vec<u64>,
     /// The bound on the p99 latency, if there was one.
     pub latency_bound: Option<Seconds>,
     /// The wall time of the command.
     pub run_time: Seconds,
-    /// Statistics about power, batches and settings from the first batch on.
+    /// Statistics of power, batches and settings, from the first batch on.
     pub summary: HoldSummary,
     /// The device's energy from the first batch to the last; `None` if a part could not be measured.
     pub energy: Option<HoldEnergy>,
@@ -43,47 +43,47 @@ pub struct HoldResult {
     pub settings: Vec<(Seconds, HoldSetting)>,
     /// Every cap, including the first, with the time at which it was given.
     pub caps: Vec<(Seconds, Watts)>,
-    /// Power, settings and throughput over equal slices of the run.
+    /// Power, settings and throughput over equal time slices of the run.
     pub over_time: Vec<TimeSlice>,
     /// The messages that were shown to the user, with their times.
     pub notices: Vec<(Seconds, String)>,
     /// Whether the cap and the latency bound were met.
     pub verdict: Verdict,
-    /// How the command ended, or the signal that ended the hold.
+    /// How the command ended, or the signal that ended `hold` itself.
     pub ended: CommandExit,
-    /// Whether every device has its earlier settings again.
+    /// Whether the earlier settings of every device were restored.
     pub restored: bool,
 }
 
-/// An energy and the method that measured it.
+/// The energy of the GPU during `hold`, and the method by which it was measured.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct HoldEnergy {
     /// The estimated energy.
     pub value: Joules,
-    /// The 95 % confidence interval.
+    /// The 95 % confidence interval of the energy.
     pub interval95: (Joules, Joules),
-    /// The measurement method.
+    /// The method by which the energy was measured.
     pub method: Method,
 }
 
-/// Power, settings and throughput in one slice of the run.
+/// Power, settings and throughput in one time slice of the run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TimeSlice {
-    /// The slice's end, from the start of the command.
+    /// The end of the time slice, from the start of the command.
     pub at: Seconds,
-    /// Mean power of the slice; `None` if there were no readings.
+    /// The mean power in the time slice; `None` if there were no readings.
     pub power: Option<Watts>,
-    /// The highest power reading of the slice; `None` if there were no readings.
+    /// The highest power reading in the time slice; `None` if there were no readings.
     pub highest: Option<Watts>,
-    /// The cap at the slice's end.
+    /// The power cap at the end of the time slice.
     pub cap: Watts,
-    /// The setting at the slice's end.
+    /// The setting at the end of the time slice.
     pub setting: HoldSetting,
-    /// Items per second in this slice.
+    /// Items per second in the time slice.
     pub items_per_s: f64,
 }
 
-/// The current state of a hold, for a status line.
+/// The current state of a running `hold`, for the status line.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct HoldStatus {
     /// The time since the start of the command.
@@ -92,7 +92,7 @@ pub struct HoldStatus {
     pub power: Option<Watts>,
     /// The current power cap.
     pub cap: Watts,
-    /// The current setting.
+    /// The current batch size, clock and device cap.
     pub setting: HoldSetting,
     /// Items per second over the last two seconds; `None` without batches.
     pub items_per_s: Option<f64>,

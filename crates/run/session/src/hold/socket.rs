@@ -19,51 +19,52 @@ use sweetspot_quantity::Watts;
 use super::cap::parse_cap;
 use crate::host::simulated_host;
 
-/// Why the cap of a running hold could not be changed.
+/// Why the cap of a running `hold` process could not be changed.
 #[derive(Debug, thiserror::Error)]
 pub enum SetCapError {
-    /// The user has no running hold.
-    #[error(
-        "you have no running hold on this computer: start one with `sweetspot hold --below WATTS -- CMD`"
-    )]
+    /// The user has no running `hold` process.
+    #[error("you have no running hold on this computer")]
     NoHold,
-    /// None of the user's running holds has this process id.
+    /// None of the user's running `hold` processes has this process id.
     #[error("none of your running holds has the pid {pid}: use one of {running}")]
     UnknownPid {
         /// The process id that the user gave.
         pid: u32,
-        /// The process ids of the user's running holds, separated by commas.
+        /// The process ids of the user's running `hold` processes, separated by commas.
         running: String,
     },
-    /// Several holds are running, and the user named none; the text lists their process ids.
-    #[error("several holds are running (pid {0}): name one with --pid")]
+    /// Several `hold` processes are running, and the user named none; the text lists their process ids.
+    #[error("several holds are running (pid {0})")]
     Several(String),
-    /// The hold did not reply in time, because it is stopped or very busy.
+    /// The `hold` process did not reply in time, because it is stopped or very busy.
     #[error(
         "the hold with pid {pid} has not replied: it is stopped or busy, and applies the new cap when it continues"
     )]
     NoAnswer {
-        /// The hold's process id.
+        /// The id of the `hold` process.
         pid: u32,
     },
-    /// The hold rejected the cap.
+    /// The `hold` process rejected the cap.
     #[error("the hold with pid {pid} rejected the cap: {reason}")]
     Rejected {
-        /// The hold's process id.
+        /// The id of the `hold` process.
         pid: u32,
-        /// Why the hold rejected the cap.
+        /// Why the `hold` process rejected the cap.
         reason: String,
     },
 }
 
+/// The beginning of a control socket's file name; the process id follows it.
 const PREFIX: &str = "hold-";
+/// The end of a control socket's file name.
 const SUFFIX: &str = ".socket";
-/// How long the hold and its caller wait for a line from each other.
+/// How long `hold` and the caller of `hold set` wait for a line from each other.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(2);
+/// The maximum length of a request to the control socket.
 const MAX_REQUEST_BYTES: u64 = 256;
 
-/// The folders that may contain the sockets of this user's holds; a new socket goes into the first. There are several
-/// because the environment variables of another shell may differ.
+/// The folders that may contain the sockets of this user's `hold` processes; a new socket goes into the first. There
+/// are several because the environment variables of another shell may differ.
 fn socket_folders() -> Vec<PathBuf> {
     let user = geteuid().as_raw();
     if let Some(host) = simulated_host() {
@@ -73,6 +74,7 @@ fn socket_folders() -> Vec<PathBuf> {
     folders_of_user(user, run.filter(|run| run.is_dir()))
 }
 
+/// The folders for the sockets of one user's `hold` processes; `run` is the user's runtime folder, if it is known.
 fn folders_of_user(user: u32, run: Option<PathBuf>) -> Vec<PathBuf> {
     let default_run = Path::new("/run/user").join(user.to_string());
     let own = format!("sweetspot-hold-{user}");
@@ -86,7 +88,7 @@ fn folders_of_user(user: u32, run: Option<PathBuf>) -> Vec<PathBuf> {
     folders
 }
 
-/// The folders that may contain the sockets of any user's holds, which root searches.
+/// The folders that may contain the sockets of any user's `hold` processes, which root searches.
 fn folders_of_all_users() -> Vec<PathBuf> {
     let entries_of = |folder: &Path, is_match: fn(&str) -> bool| {
         let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
@@ -124,19 +126,19 @@ fn create_private_folder() -> std::io::Result<PathBuf> {
 
 /// A request of `hold set` for another cap.
 pub struct CapRequest {
-    /// The requested cap.
+    /// The requested power cap.
     pub cap: Watts,
     answer: Sender<Result<String, String>>,
 }
 
 impl CapRequest {
-    /// Replies to the request with a confirmation or the reason for a rejection.
+    /// Replies to `hold set` with a confirmation or the reason for a rejection.
     pub fn answer(self, answer: Result<String, String>) {
         let _ = self.answer.send(answer);
     }
 }
 
-/// The control socket of this process's hold; dropping it removes the socket.
+/// The control socket of this process's `hold`; dropping it removes the socket.
 pub struct ControlSocket {
     path: PathBuf,
     requests: Receiver<CapRequest>,
@@ -145,6 +147,7 @@ pub struct ControlSocket {
 }
 
 impl ControlSocket {
+    /// Creates the socket and starts the thread that serves it.
     pub fn open() -> std::io::Result<Self> {
         let name = format!("{PREFIX}{}{SUFFIX}", std::process::id());
         let path = create_private_folder()?.join(name);
@@ -183,6 +186,7 @@ impl Drop for ControlSocket {
     }
 }
 
+/// Accepts connections until the socket is dropped.
 fn listen(listener: &UnixListener, requests: &Sender<CapRequest>, stop: &AtomicBool) {
     let pause = rustix::time::Timespec {
         tv_sec: 0,
@@ -197,7 +201,7 @@ fn listen(listener: &UnixListener, requests: &Sender<CapRequest>, stop: &AtomicB
     }
 }
 
-/// Reads one line from a caller and replies with one line.
+/// Reads one request line from a connection and replies with one line.
 fn serve_request(mut stream: UnixStream, requests: &Sender<CapRequest>) -> std::io::Result<()> {
     stream.set_nonblocking(false)?;
     stream.set_read_timeout(Some(REPLY_TIMEOUT))?;
@@ -223,7 +227,8 @@ fn serve_request(mut stream: UnixStream, requests: &Sender<CapRequest>) -> std::
     }
 }
 
-/// Connects to the running holds with sockets in a folder, and removes sockets that the user's killed holds have left.
+/// Connects to the running `hold` processes whose sockets are in a folder. Removes sockets that were left by killed
+/// `hold` processes of this user.
 fn running_holds_in(folder: &Path) -> Vec<(u32, UnixStream)> {
     let Ok(entries) = std::fs::read_dir(folder) else {
         return Vec::new();
@@ -248,7 +253,7 @@ fn running_holds_in(folder: &Path) -> Vec<(u32, UnixStream)> {
     running
 }
 
-/// Connects to the user's running holds. If root names a process id, also to the holds of other users.
+/// Connects to the user's running `hold` processes. Root can also reach another user's `hold` process by its id.
 fn running_holds(pid: Option<u32>) -> Vec<(u32, UnixStream)> {
     let mut folders = socket_folders();
     if pid.is_some() && geteuid().is_root() {
@@ -262,7 +267,7 @@ fn running_holds(pid: Option<u32>) -> Vec<(u32, UnixStream)> {
     holds
 }
 
-/// Changes the cap of a running hold and returns the hold's confirmation.
+/// Changes the cap of a running `hold` process and returns its confirmation.
 pub fn set_cap(cap: Watts, pid: Option<u32>) -> Result<String, SetCapError> {
     let mut running = running_holds(pid);
     let names = running
@@ -293,10 +298,11 @@ pub fn set_cap(cap: Watts, pid: Option<u32>) -> Result<String, SetCapError> {
     match answer.split_once(": ") {
         Some(("ok", text)) => Ok(text.to_owned()),
         Some(("refused", text)) => Err(rejected(text.to_owned())),
-        _ => Err(rejected("it sent no valid reply".to_owned())),
+        _ => Err(rejected("the hold sent no valid reply".to_owned())),
     }
 }
 
+/// Sends a cap to a `hold` process and returns its reply line.
 fn send_cap(mut stream: UnixStream, cap: Watts) -> std::io::Result<String> {
     stream.set_read_timeout(Some(2 * REPLY_TIMEOUT))?;
     writeln!(stream, "set {}W", cap.get())?;

@@ -4,7 +4,7 @@ use sweetspot_quantity::{Ratio, Seconds};
 
 use super::result::HoldResult;
 
-/// A cap counts as met if the power exceeds it for at most this share of the time.
+/// The power cap counts as met if the power exceeds it for at most this share of the time.
 const MAX_VIOLATION_SHARE: Ratio = Ratio::new(0.01);
 
 /// Whether the power cap and the latency bound were met, with the reason.
@@ -28,7 +28,7 @@ impl Verdict {
         }
     }
 
-    /// The reason, without the verdict itself.
+    /// The reason for the verdict, as text.
     pub fn reason(&self) -> &str {
         match self {
             Self::Met(reason) | Self::NotMet(reason) | Self::Unknown(reason) => reason,
@@ -47,11 +47,12 @@ impl std::fmt::Display for Verdict {
     }
 }
 
+/// Formats a time in milliseconds.
 fn ms(time: Seconds) -> String {
     format!("{:.1} ms", 1e3 * time.get())
 }
 
-/// Determines whether a finished hold met its cap and its latency bound.
+/// Determines whether a finished `hold` met its cap and its latency bound.
 pub fn judge(result: &HoldResult) -> Verdict {
     if result.summary.items == 0 {
         return Verdict::NotMet(

@@ -5,7 +5,7 @@ use sweetspot_device::{HostError, OpenError, SelectError};
 /// Why the GPUs of this computer cannot be used as requested.
 #[derive(Debug, thiserror::Error)]
 pub enum DevicesError {
-    /// The driver cannot be reached.
+    /// The GPU driver cannot be reached.
     #[error(transparent)]
     Host(#[from] HostError),
     /// A GPU that was listed cannot be opened.
@@ -25,7 +25,7 @@ pub enum DevicesError {
     /// The request needs more GPUs than are available.
     #[error("{wanted} GPUs are needed, but only {available} can be used")]
     TooFew {
-        /// The number of GPUs that are needed.
+        /// The number of GPUs that the request needs.
         wanted: usize,
         /// The number of GPUs that can be used.
         available: usize,
@@ -33,9 +33,9 @@ pub enum DevicesError {
     /// A device does not support a setting or a sensor.
     #[error("{device}: {problem}")]
     NotSupported {
-        /// The name of the device.
+        /// The product name of the device.
         device: String,
-        /// What the device does not support.
+        /// What the device does not support, as a sentence about it.
         problem: String,
     },
     /// A device no longer responds.

@@ -21,7 +21,7 @@ use crate::SessionError;
 /// A GPU of this computer, real or simulated.
 pub(crate) type Gpu = Box<dyn HostDevice>;
 
-/// Lists every GPU and MIG slice. It is an error if there are none.
+/// Lists every GPU and MIG slice. It is an error if there is none.
 pub(crate) fn all_gpus(host: &dyn Host) -> Result<Vec<Gpu>, SessionError> {
     let gpus = host.list()?;
     if gpus.is_empty() {
@@ -93,16 +93,16 @@ pub(crate) fn visibility_variables<'a>(
     ]
 }
 
-/// The description of each GPU.
+/// The descriptors of the GPUs: identity, name, sensors and knobs.
 pub(crate) fn descriptors(gpus: &[Gpu]) -> Vec<Descriptor> {
     gpus.iter().map(|gpu| gpu.descriptor().clone()).collect()
 }
 
-/// The folder with the journals of guards that run as root.
+/// The folder for the journals of guards that run as root.
 const SYSTEM_FOLDER: &str = "/run/sweetspot";
 
-/// The folder for the guards' journals of changed settings: on a simulated host its own folder, or else
-/// `/run/sweetspot` for root and a folder of the user for others.
+/// The folder for the guards' journals of changed settings: the simulated host's own folder, `/run/sweetspot`
+/// for root, or a folder of the user.
 pub fn guard_folder() -> PathBuf {
     if let Some(host) = simulated_host() {
         return host.join("guard");
@@ -118,7 +118,7 @@ pub fn guard_folder() -> PathBuf {
     }
 }
 
-/// The folder of the simulated host whose library is in use.
+/// The folder of the simulated host, if the NVML library in use is the simulated one.
 pub(crate) fn simulated_host() -> Option<PathBuf> {
     let folder = PathBuf::from(std::env::var_os(ENVIRONMENT)?);
     match std::env::var_os("SWEETSPOT_NVML") {
@@ -127,7 +127,8 @@ pub(crate) fn simulated_host() -> Option<PathBuf> {
     }
 }
 
-/// The devices whose settings were left changed by guards that died: guards of this user and guards that ran as root.
+/// The devices whose settings were left changed by dead guards: by those of this user and by those that ran
+/// as root.
 pub fn unrestored_devices() -> Vec<Result<UnrestoredDevice, JournalError>> {
     let mut folders = vec![guard_folder()];
     if simulated_host().is_none() && folders[0] != Path::new(SYSTEM_FOLDER) {
@@ -137,6 +138,7 @@ pub fn unrestored_devices() -> Vec<Result<UnrestoredDevice, JournalError>> {
     devices.collect()
 }
 
+/// The devices with journal files in a folder, or why the journal cannot be read.
 fn unrestored_in(folder: &Path) -> Vec<Result<UnrestoredDevice, JournalError>> {
     if !folder.exists() {
         return Vec::new();
@@ -147,7 +149,7 @@ fn unrestored_in(folder: &Path) -> Vec<Result<UnrestoredDevice, JournalError>> {
     }
 }
 
-/// A function that opens a device for writing.
+/// Returns a function that opens a device for writing.
 fn device_opener(
     host: Box<dyn Host>,
 ) -> impl FnMut(&DeviceId) -> Result<Box<dyn ControllableDevice>, OpenError> {
@@ -171,7 +173,8 @@ pub fn serve_as_guard(socket: &Path) -> Result<(), SessionError> {
     })
 }
 
-/// Restores every device whose settings a dead guard has left changed. Returns for each a message, or why it failed.
+/// Restores every device that a dead guard has left changed. Returns a message for each device, or why it
+/// failed.
 pub fn restore_all() -> Result<Vec<Result<String, String>>, SessionError> {
     let folder = guard_folder();
     let unrestored = unrestored_in(&folder);

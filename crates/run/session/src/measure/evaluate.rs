@@ -15,6 +15,8 @@ use super::result::{
 use super::run::MeasuredRun;
 use super::{Machine, MeasureRequest};
 
+/// Computes the result of a measurement from the readings and the command's reports. `idle` is the time span
+/// in which the idle devices were measured.
 pub fn evaluate(
     request: &MeasureRequest,
     machine: Machine,
@@ -70,6 +72,7 @@ pub fn evaluate_with_others(
     (measured, others.collect())
 }
 
+/// The energy of one device in the measurement window; parts without readings are explained.
 fn window_energy(
     request: &MeasureRequest,
     estimator: &EnergyEstimator<'_>,
@@ -86,6 +89,7 @@ fn window_energy(
     energy
 }
 
+/// The energy of the idle devices in a time span; `None` if it is unknown for one of them.
 fn idle_energy(
     request: &MeasureRequest,
     estimators: &[EnergyEstimator<'_>],
@@ -178,7 +182,7 @@ fn evaluate_run(
     (measured, window)
 }
 
-/// A part of the measurement window without readings, with the failure that caused it, if one is known.
+/// A part of the measurement window without readings, and why there are none, if that is known.
 fn explain_gap(part: Span, estimator: &EnergyEstimator<'_>) -> Gap {
     let gaps = || estimator.trace().gaps.iter();
     // The loss of a device may be noticed some time later.
@@ -191,8 +195,7 @@ fn explain_gap(part: Span, estimator: &EnergyEstimator<'_>) -> Gap {
     }
 }
 
-/// The energy of all devices; `None` if a device's energy does not cover the whole measurement window, because the sum
-/// would be too small.
+/// The sum of all devices' energies; `None` if one of them does not cover the whole measurement window.
 fn total_energy(devices: &[DeviceRun], window: &Span) -> Option<TotalEnergy> {
     let whole = |measured: &&CheckedEnergy| measured.energy.uncovered(window).next().is_none();
     let parts: Option<Vec<_>> = devices
@@ -203,6 +206,7 @@ fn total_energy(devices: &[DeviceRun], window: &Span) -> Option<TotalEnergy> {
     Some(TotalEnergy::sum(&parts?))
 }
 
+/// Subtracts the energy that the idle devices would have used in the same time.
 fn subtract_idle(energy: TotalEnergy, idle: &IdleEnergy, time: Seconds) -> TotalEnergy {
     let scale = time / idle.time;
     let negative = |joules: Joules| Joules::ZERO - joules * scale;
@@ -213,6 +217,7 @@ fn subtract_idle(energy: TotalEnergy, idle: &IdleEnergy, time: Seconds) -> Total
     ])
 }
 
+/// Warnings about the measurement of one device.
 fn device_warnings(device: &DeviceRun, window: &Span) -> Vec<String> {
     let name = &device.device.name;
     match &device.energy {
@@ -221,6 +226,7 @@ fn device_warnings(device: &DeviceRun, window: &Span) -> Vec<String> {
     }
 }
 
+/// Warnings about an energy: methods that disagree, and times without readings.
 fn energy_warnings(name: &str, measured: &CheckedEnergy, window: &Span) -> Vec<String> {
     let energy = &measured.energy;
     let differ = measured.warnings().map(|check| {
@@ -251,7 +257,8 @@ fn energy_warnings(name: &str, measured: &CheckedEnergy, window: &Span) -> Vec<S
     all.collect()
 }
 
-/// The phases of all devices together; an error if the phases of one device are unknown.
+/// The phases of all devices together; an error if the phases of one device are unknown; `None` without
+/// phases.
 fn summarise_phases(devices: &[DeviceRun]) -> Option<Result<Vec<PhaseSummary>, String>> {
     let mut attributions: Vec<&Attribution> = Vec::new();
     for device in devices {

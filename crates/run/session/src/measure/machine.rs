@@ -1,6 +1,6 @@
 //! The computer that a measurement was made on.
 
-/// A computer: its processor, kernel, driver and program version.
+/// The computer on which a measurement was made: processor, kernel, driver and program version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Machine {
     /// The name and release of the operating system's kernel.

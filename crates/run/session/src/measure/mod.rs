@@ -53,9 +53,9 @@ pub struct MeasureRequest {
     pub window: RunWindow,
     /// Whether to measure the idle devices first, and to report the energy above their idle power too.
     pub idle: bool,
-    /// The pattern that finds progress in the command's output.
+    /// The pattern that finds progress in the command's output; `None` if the output is not searched.
     pub progress: Option<ProgressPattern>,
-    /// The measurement method.
+    /// The method by which energy is measured.
     pub method: MethodChoice,
     /// Whether standard output is reserved for the result document; the command's output then goes to standard error.
     pub keep_stdout: bool,
@@ -67,7 +67,7 @@ pub struct MeasureRequest {
     pub folder: Option<PathBuf>,
     /// Variables to add to the command's environment.
     pub environment: Vec<(String, String)>,
-    /// The longest time that a run may take.
+    /// The longest time that a run may take; no limit if `None`.
     pub timeout: Option<Duration>,
 }
 
@@ -93,7 +93,7 @@ impl MeasureRequest {
         }
     }
 
-    /// How the command is started.
+    /// How the command is started: its words, environment, output and working directory.
     pub(crate) fn command_spec(&self) -> CommandSpec {
         let environment = self.environment.iter();
         CommandSpec {
@@ -117,13 +117,13 @@ impl MeasureRequest {
 /// How long the idle devices are measured.
 const IDLE_TIME: Duration = Duration::from_secs(5);
 
-/// The raw readings of a measurement.
+/// The sensor readings of a measurement, before they are evaluated.
 pub struct Recording {
-    /// The measured devices.
+    /// The descriptors of the measured devices.
     pub devices: Vec<Descriptor>,
     /// The readings of each device, in the order of `devices`.
     pub recorded: Vec<DeviceRecording>,
-    /// The start of each run.
+    /// The moment at which each run started.
     pub begins: Vec<sweetspot_device::Moment>,
 }
 
@@ -162,7 +162,7 @@ pub(crate) fn measure_on(
     {
         return Err(DevicesError::NotSupported {
             device: without.name.clone(),
-            problem: "it has no energy counter: use the measurement method auto or buffer"
+            problem: "this GPU has no energy counter: use the measurement method auto or buffer"
                 .to_owned(),
         }
         .into());

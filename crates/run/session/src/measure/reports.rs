@@ -11,24 +11,25 @@ use sweetspot_workload::{Progress, Reporter};
 use super::RunWindow;
 use super::run::MeasuredRun;
 
-/// The reports of a command in one run.
+/// The reports of a command in one run: phases, items and values.
 pub struct Reports {
     /// Each phase, with the rank that reported it.
     phases: Vec<(Option<u32>, PhaseSpan)>,
-    /// The items done, in order of time.
+    /// The reports of completed items, in order of time.
     progress: Vec<Progress>,
-    /// When progress was reported, by reporting thread; the command's output counts as one thread.
+    /// The times of the progress reports of each thread; the command's output counts as one thread.
     pub moments: BTreeMap<u32, Vec<Moment>>,
     pub values: BTreeMap<String, f64>,
     pub warnings: Vec<String>,
-    /// Whether a line of the output matched the pattern.
+    /// Whether a line of the output matched the progress pattern.
     pub is_output_matched: bool,
 }
 
-/// The maximum number of warnings about phases that are shown in full; further ones are only counted.
+/// At most this many warnings about phases are shown in full; the others are only counted.
 const MAX_PHASE_WARNINGS: usize = 3;
 
 impl Reports {
+    /// Collects the phases, items and values that the command reported in a run.
     pub fn from_run(run: &MeasuredRun) -> Self {
         let (spans, irregular) = pair_phases(&run.events);
         let mut reports = Self {
@@ -95,6 +96,7 @@ impl Reports {
         reports
     }
 
+    /// The phases that all ranks reported.
     pub fn all_phases(&self) -> Vec<PhaseSpan> {
         self.phases.iter().map(|(_, phase)| phase.clone()).collect()
     }
@@ -123,6 +125,7 @@ impl Reports {
         })
     }
 
+    /// The ranks that reported phases, in ascending order.
     fn ranks(&self) -> Vec<u32> {
         let mut ranks: Vec<u32> = self.phases.iter().filter_map(|(rank, _)| *rank).collect();
         ranks.sort_unstable();
@@ -130,7 +133,7 @@ impl Reports {
         ranks
     }
 
-    /// Items done in the measurement window; `None` if no progress was reported.
+    /// The number of items completed in the measurement window; `None` if no progress was reported.
     pub fn items(&self, window: &Span) -> Option<f64> {
         // A report at the start of the measurement window is about the time before it.
         let is_within = |at: Moment| window.begin < at && at <= window.end;
@@ -150,6 +153,7 @@ impl Reports {
     }
 }
 
+/// Warnings about problems with phases and lost reports.
 fn phase_warnings(all: &[Irregularity]) -> Vec<String> {
     let lost = all.iter().map(|one| match one {
         Irregularity::Lost { count, .. } => *count,
@@ -171,6 +175,7 @@ fn phase_warnings(all: &[Irregularity]) -> Vec<String> {
     warnings
 }
 
+/// The warning about a problem with a phase; `None` for lost records, which are counted elsewhere.
 fn describe(irregularity: &Irregularity) -> Option<String> {
     Some(match irregularity {
         Irregularity::EndWithoutBegin { name, .. } => {

@@ -11,9 +11,9 @@ use super::{Machine, RunWindow};
 /// The energy of several devices or phases together.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TotalEnergy {
-    /// The sum of the energies.
+    /// The sum of the energies of these devices or phases.
     pub value: Joules,
-    /// The 95 % confidence interval.
+    /// The 95 % confidence interval of the sum.
     pub interval95: (Joules, Joules),
 }
 
@@ -42,7 +42,7 @@ impl TotalEnergy {
 /// The measurement of one device in one run.
 #[derive(Clone, Debug)]
 pub struct DeviceRun {
-    /// The device.
+    /// The descriptor of the device.
     pub device: Descriptor,
     /// The device's energy in the measurement window, or why it is unknown.
     pub energy: Result<CheckedEnergy, String>,
@@ -59,9 +59,9 @@ pub struct PhaseSummary {
     pub time: Seconds,
     /// The number of times that the phase ran.
     pub count: usize,
-    /// The sum of the devices' mean powers during the phase.
+    /// The mean power during the phase, summed over the devices.
     pub power: Watts,
-    /// The energy of all devices.
+    /// The energy of all devices in the phase.
     pub energy: TotalEnergy,
 }
 
@@ -74,7 +74,7 @@ impl DeviceRun {
     }
 }
 
-/// The measurement of one run.
+/// The measured time, energy, phases and items of one run.
 #[derive(Clone, Debug)]
 pub struct RunMeasurement {
     /// The length of the measurement window.
@@ -83,18 +83,18 @@ pub struct RunMeasurement {
     pub run_time: Seconds,
     /// Why the whole run was measured instead of the requested measurement window; `None` if the window was found.
     pub window_problem: Option<String>,
-    /// The measurement of each device.
+    /// The measured energy of each device.
     pub devices: Vec<DeviceRun>,
     /// The energy of all devices; `None` if a device's energy is unknown or does not cover the whole measurement
     /// window.
     pub energy: Option<TotalEnergy>,
-    /// The energy above that of the idle devices; `None` if idle power was not measured.
+    /// The energy above that which the idle devices would have used; `None` if idle power was not measured.
     pub above_idle: Option<TotalEnergy>,
     /// The phases, or why they are unknown; `None` if the command marked none.
     pub phases: Option<Result<Vec<PhaseSummary>, String>>,
     /// The items done in the measurement window; `None` if the command reported no progress.
     pub items: Option<f64>,
-    /// The last reported value under each name.
+    /// The last value reported under each name.
     pub values: BTreeMap<String, f64>,
     /// The command's exit code.
     pub exit_code: i32,
@@ -110,7 +110,7 @@ impl RunMeasurement {
         self.energy.map(|energy| energy.value / self.time)
     }
 
-    /// Whether the command succeeded.
+    /// Whether the command succeeded: it exited with code 0.
     pub fn went_well(&self) -> bool {
         self.exit_code == 0
     }
@@ -126,11 +126,11 @@ impl RunMeasurement {
 pub struct IdleEnergy {
     /// How long the idle devices were measured.
     pub time: Seconds,
-    /// The energy of all devices.
+    /// The energy of all idle devices in this time.
     pub energy: TotalEnergy,
 }
 
-/// The measurement of a command.
+/// The result of measuring a command: all runs, the computer and the method.
 #[derive(Clone, Debug)]
 pub struct Measurement {
     /// The command and its arguments.
@@ -139,11 +139,11 @@ pub struct Measurement {
     pub machine: Machine,
     /// The part of each run that is measured.
     pub window: RunWindow,
-    /// The requested measurement method.
+    /// The requested measurement method, as on the command line.
     pub method: String,
     /// The energy of the idle devices, if it was measured.
     pub idle: Option<IdleEnergy>,
-    /// The measurement of each run.
+    /// The measured time and energy of each run.
     pub runs: Vec<RunMeasurement>,
     /// Why there are fewer runs than requested; `None` if all runs were made or the last run failed.
     pub stopped: Option<StopReason>,

@@ -19,7 +19,7 @@ use super::{MeasureRequest, RunWindow};
 use crate::SessionError;
 use crate::observer::{Observer, Status};
 
-/// The request, devices and signals of a measured run.
+/// What a run of a measured command needs: the request, the devices, the sampler and the signals.
 pub struct RunContext<'a> {
     pub request: &'a MeasureRequest,
     pub sampler: &'a Sampler,
@@ -28,15 +28,16 @@ pub struct RunContext<'a> {
     pub observer: &'a mut dyn Observer,
 }
 
-/// A run and the command's reports during it.
+/// A finished run and the reports that the command made during it.
 pub struct MeasuredRun {
     /// The time span from just before the start of the command to its exit.
     pub span: Span,
-    /// How the run ended.
+    /// How the run ended: its exit, its times and its output.
     pub outcome: RunOutcome,
-    /// Phases and values that the command reported over the shared-memory link, and faults of the link.
+    /// The phases and values that the command reported over the shared-memory link, and problems of the link.
     pub events: Vec<Event>,
-    /// The reports of items done: from the shared-memory link if the command uses it, or else from the output.
+    /// The reports of completed items: from the shared-memory link if the command uses it, otherwise from the
+    /// output.
     pub progress: Vec<Progress>,
     /// Whether a line of the output matched the progress pattern.
     pub is_output_matched: bool,
@@ -132,6 +133,7 @@ struct RunRecorder<'a> {
 impl RunHandler for RunRecorder<'_> {
     type Error = SessionError;
 
+    /// Records the command's reports since the last call, and shows the status.
     fn poll(
         &mut self,
         run: &mut RunInProgress<'_, '_>,

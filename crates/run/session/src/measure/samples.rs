@@ -13,6 +13,7 @@ pub fn series(recorded: &[DeviceRecording], begin: Moment) -> Vec<Series> {
         .collect()
 }
 
+/// The time series of one device.
 fn device_series(recorded: &DeviceRecording, begin: Moment) -> Vec<Series> {
     let device = recorded.device.to_string();
     let nanos = |at: Moment| at.nanos() as i64 - begin.nanos() as i64;
@@ -74,6 +75,7 @@ fn device_series(recorded: &DeviceRecording, begin: Moment) -> Vec<Series> {
     all
 }
 
+/// The names of the active throttle reasons, separated by commas.
 fn throttle_reasons(throttle: Throttle) -> String {
     let all = [
         (throttle.idle, "idle"),

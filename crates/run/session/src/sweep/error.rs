@@ -49,16 +49,16 @@ pub enum SweepError {
     /// A signal interrupted the sweep.
     #[error("interrupted by signal {signal}: {done} of {planned} runs are stored")]
     Interrupted {
-        /// The number of the signal.
+        /// The number of the signal that interrupted the sweep.
         signal: i32,
         /// The number of runs that are stored.
         done: usize,
         /// The number of all planned runs.
         planned: usize,
-        /// Whether every device has its earlier settings again.
+        /// Whether the earlier settings of every device were restored.
         restored: bool,
     },
-    /// A device did not get its earlier settings back.
+    /// The earlier settings of a device could not be restored.
     #[error("not every setting could be restored: try `sweetspot restore`; the study is stored")]
     NotRestored,
 }

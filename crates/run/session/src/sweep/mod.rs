@@ -27,12 +27,12 @@ use real::RealSweep;
 pub struct Sweep {
     /// The study's plan, devices and workload.
     pub outline: Outline,
-    /// The earlier studies that the sweep's search cannot learn from, with the reasons.
+    /// The earlier studies that the search cannot learn from, with the reasons.
     pub prior: PriorStudies,
     backend: Backend,
 }
 
-/// What makes the runs: the simulator, or real GPUs.
+/// Where the runs are made: on simulated or on real GPUs.
 enum Backend {
     Simulated(SimulatedSweep),
     Real(Box<RealSweep>),
@@ -45,7 +45,7 @@ pub struct SweepOptions<'a> {
     pub threads: NonZeroUsize,
     /// Creates the command that starts the guard process.
     pub guard: GuardProgram<'a>,
-    /// Whether the output of the command is shown.
+    /// Whether the command's output is shown.
     pub show_output: bool,
 }
 
@@ -201,6 +201,7 @@ impl Sweep {
         Ok(self.outline.clone().into_study(points)?)
     }
 
+    /// Makes the missing runs on simulated GPUs, and stores them if there is a store.
     fn run_simulated(
         &self,
         sweep: &SimulatedSweep,
@@ -250,7 +251,8 @@ impl Sweep {
     }
 }
 
-/// The name of the script that an interpreter runs, or else of the program.
+/// The name of the command for the study: that of the script if an interpreter runs one, otherwise of the
+/// program.
 fn command_name(command: &[String]) -> String {
     let script = command.iter().skip(1).find(|word| {
         let extension = std::path::Path::new(word).extension();

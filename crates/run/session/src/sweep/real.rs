@@ -25,7 +25,7 @@ use crate::host::{
 use crate::measure::{MeasureRequest, ProgressPattern};
 use crate::observer::Observer;
 
-/// A command and the real GPUs it runs on.
+/// A command and the real GPUs on which it runs.
 pub struct RealSweep {
     /// The GPUs that the command may use, in order.
     pub gpus: Vec<Gpu>,
@@ -133,7 +133,7 @@ impl RealSweep {
         runner.run_and_restore(SweepRunner::run_all)
     }
 
-    /// Makes one run.
+    /// Makes one run and returns its record.
     pub fn run_task(
         &self,
         outline: &Outline,
@@ -149,6 +149,7 @@ impl RealSweep {
         runner.run_and_restore(|runner| runner.run_task(task)?.finish())
     }
 
+    /// Leases the GPUs, unless the sweep is read-only, and creates the runner that makes the runs.
     fn runner<'a, 'b>(
         &'a self,
         outline: &'a Outline,
@@ -211,7 +212,7 @@ impl RealSweep {
         self.gpus.iter().chain(&self.others)
     }
 
-    /// The request to measure the command under a configuration.
+    /// The request to measure the command at a configuration.
     pub fn request_for(
         &self,
         configuration: &Configuration,
@@ -248,6 +249,7 @@ fn check_program_exists(program: &str, folder: Option<&str>) -> Result<(), Sessi
     }
 }
 
+/// The request to measure the command, without the parameters of a configuration.
 fn measure_request(definition: &Definition) -> Result<MeasureRequest, SessionError> {
     let progress = definition
         .progress
@@ -267,6 +269,7 @@ fn measure_request(definition: &Definition) -> Result<MeasureRequest, SessionErr
     })
 }
 
+/// Converts a time to the standard library's type.
 fn duration(time: Seconds) -> Duration {
     Duration::try_from_secs_f64(time.get().max(0.0)).unwrap_or(Duration::MAX)
 }

@@ -22,16 +22,16 @@ use crate::measure::{
 pub struct UnfinishedRun {
     pub request: MeasureRequest,
     pub sampler: Arc<Sampler>,
-    /// The power cap that each device of the job enforced, if it has one.
+    /// The power cap that each GPU of the job enforced; `None` for a GPU without a cap.
     pub caps: Vec<Option<Watts>>,
     pub run: MeasuredRun,
-    /// The record of the run, still without its energy.
+    /// The record of the run, in which the energy is still missing.
     pub record: RunRecord,
-    /// All measured devices; those of the job come first.
+    /// All measured devices; those that the job uses come first.
     pub devices: Vec<Descriptor>,
     /// The number of GPUs that the job used.
     pub job_gpus: usize,
-    /// The file for the samples, if they are stored.
+    /// The path of the file for the samples; `None` if they are not stored.
     pub samples: Option<PathBuf>,
 }
 
@@ -61,6 +61,7 @@ impl UnfinishedRun {
     }
 }
 
+/// Converts the measurement of a run to a study's result. `others` are GPUs that the job did not use.
 fn run_result(measured: &RunMeasurement, others: &[DeviceRun]) -> RunResult {
     let energy = |total: TotalEnergy| Energy {
         value: total.value,
@@ -104,6 +105,7 @@ fn run_result(measured: &RunMeasurement, others: &[DeviceRun]) -> RunResult {
     }
 }
 
+/// Converts the phases of a measurement to those of a study's result.
 fn phase_results(measured: &RunMeasurement) -> Vec<PhaseResult> {
     let Some(Ok(phases)) = &measured.phases else {
         return Vec::new();
@@ -118,7 +120,7 @@ fn phase_results(measured: &RunMeasurement) -> Vec<PhaseResult> {
         .collect()
 }
 
-/// Texts in the output of programs that ran out of device memory, in lower case.
+/// Texts, in lower case, by which a program's output shows that it ran out of device memory.
 const OUT_OF_MEMORY_TEXTS: [&str; 5] = [
     "out of memory",
     "outofmemoryerror",
@@ -129,6 +131,7 @@ const OUT_OF_MEMORY_TEXTS: [&str; 5] = [
 
 /// Shortens a line of output for a message; the whole line is stored with the run.
 fn shorten(line: &str) -> String {
+    /// The number of characters to which a line is shortened.
     const MAX_CHARACTERS: usize = 160;
     let line = line.replace(char::is_control, "\u{fffd}");
     match line.char_indices().nth(MAX_CHARACTERS) {
@@ -137,7 +140,7 @@ fn shorten(line: &str) -> String {
     }
 }
 
-/// Why a run failed; `None` if it succeeded.
+/// Why a run failed, from its exit and its output; `None` if it succeeded.
 pub fn find_failure(run: &MeasuredRun, request: &MeasureRequest) -> Option<Failure> {
     let (status, reason) = match run.outcome.ended {
         _ if run.outcome.timed_out => {

@@ -29,7 +29,7 @@ const COOLING_TIMEOUT: Duration = Duration::from_secs(15 * 60);
 /// The interval between two checks of the temperature.
 const TEMPERATURE_INTERVAL: Duration = Duration::from_millis(500);
 
-/// A sweep in progress.
+/// A sweep in progress: the leased GPUs, the sampler and the run that is still being finished.
 pub struct SweepRunner<'a, 'b> {
     pub real: &'a RealSweep,
     pub outline: &'a Outline,
@@ -43,12 +43,12 @@ pub struct SweepRunner<'a, 'b> {
     pub signals: SignalSource,
     /// Reads all devices for as long as the sweep lasts.
     pub sampler: Arc<Sampler>,
-    /// The previous run, whose last readings have not arrived yet.
+    /// The previous run and the thread that waits for its last readings.
     pub finishing: Option<(Task, JoinHandle<Result<RunRecord, SessionError>>)>,
 }
 
 impl SweepRunner<'_, '_> {
-    /// Does the work, and then restores all devices.
+    /// Does the work, and then restores all devices, even if the work failed.
     pub fn run_and_restore<T>(
         mut self,
         work: impl FnOnce(&mut Self) -> Result<T, SessionError>,
@@ -91,7 +91,7 @@ impl SweepRunner<'_, '_> {
         report(self.observer, &progress);
     }
 
-    /// Makes one run; a thread waits for its last readings.
+    /// Makes one run, and starts a thread that waits for its last readings.
     fn run_and_finish_later(&mut self, task: Task) -> Result<(), SessionError> {
         let unfinished = self.run_task(task)?;
         // Until the run's energy is known, the plan uses a provisional record.
@@ -154,7 +154,7 @@ impl SweepRunner<'_, '_> {
         })
     }
 
-    /// Waits for the readings of the previous run, and stores it.
+    /// Waits for the last readings of the previous run, and stores that run.
     fn store_previous_run(&mut self) -> Result<(), SessionError> {
         let Some((task, thread)) = self.finishing.take() else {
             return Ok(());
@@ -203,7 +203,7 @@ impl SweepRunner<'_, '_> {
         Ok(reduced_caps)
     }
 
-    /// Ends processes that a run has left behind, because they would disturb the next run.
+    /// Ends processes that the command has left running, because they would disturb the next run.
     fn end_left_processes(&mut self, run: &MeasuredRun) -> Result<(), SessionError> {
         match &mut self.lease {
             _ if !run.outcome.left_processes => {}
@@ -229,7 +229,7 @@ impl SweepRunner<'_, '_> {
         Ok(changed)
     }
 
-    /// The power cap that each device now enforces, if it has one.
+    /// The power cap that each device now enforces; `None` for a device without a cap.
     fn enforced_caps(&self) -> Result<Vec<Option<Watts>>, SessionError> {
         self.real
             .measured_gpus()
@@ -240,6 +240,7 @@ impl SweepRunner<'_, '_> {
             .collect()
     }
 
+    /// Runs the command once at the present settings.
     fn run_command(&mut self, request: &MeasureRequest) -> Result<MeasuredRun, SessionError> {
         let mut context = RunContext {
             request,
@@ -283,7 +284,7 @@ impl SweepRunner<'_, '_> {
         Ok(())
     }
 
-    /// Restores all devices, whatever happened, and stores the last finished run.
+    /// Restores all devices, even after an error, and stores the last finished run.
     fn end<T>(mut self, done: Result<T, SessionError>) -> Result<T, SessionError> {
         // The devices are restored first.
         let observer = &mut *self.observer;
@@ -316,19 +317,21 @@ impl SweepRunner<'_, '_> {
     }
 }
 
+/// Reads the temperature of a GPU.
 fn read_temperature(gpu: &mut Gpu) -> Result<Celsius, DevicesError> {
     let reading = gpu.read(SensorKind::Temperature);
     match reading.map(|reading| reading.amount) {
         Ok(Amount::Temperature(temperature)) => Ok(temperature),
         _ => Err(DevicesError::NotSupported {
             device: gpu.descriptor().name.clone(),
-            problem: "its temperature cannot be read, so the sweep cannot wait until it is cool"
-                .to_owned(),
+            problem:
+                "the temperature cannot be read, so the sweep cannot wait until the GPU is cool"
+                    .to_owned(),
         }),
     }
 }
 
-/// The result of a run before its energy is known.
+/// The result of a run whose energy is not known yet: time, items and values.
 fn provisional_result(run: &MeasuredRun) -> RunResult {
     RunResult {
         time: run.span.length(),

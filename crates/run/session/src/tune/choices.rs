@@ -23,9 +23,9 @@ pub struct Fingerprint {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Choice {
     pub settings: Settings,
-    /// The relative improvement of the objective over the reference settings: 0.1 is 10 %.
+    /// The relative improvement of the objective over the reference settings; 0.1 is 10 %.
     pub gain: f64,
-    /// The expected relative loss compared with the truly best settings: 0.01 is 1 %; `None` if it is unknown.
+    /// The expected relative loss compared with the best settings; 0.01 is 1 %; `None` if it is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expected_regret: Option<f64>,
     /// The run time of the whole job, in seconds.
@@ -40,40 +40,41 @@ struct StoredChoice {
     choice: Choice,
 }
 
+/// The format of the file that stores a choice, with its version.
 const SCHEMA: &str = "sweetspot.choice/1";
 
-/// Why a choice cannot be read or stored. Tuning continues without it.
+/// Why the settings chosen by an earlier run cannot be read or stored. Tuning continues without them.
 #[derive(Debug, thiserror::Error)]
 pub enum ChoiceError {
-    /// A file cannot be read, or its content is invalid.
+    /// The file with the settings of an earlier run cannot be read, or its content is invalid.
     #[error(
         "the settings that an earlier run chose cannot be read from {}: {problem}; the file is ignored and will be replaced",
         file.display()
     )]
     Damaged {
-        /// The file that stores the choice.
+        /// The path of the file that stores the chosen settings.
         file: PathBuf,
         /// Why the file cannot be read.
         problem: String,
     },
-    /// A file cannot be written.
+    /// The file for the chosen settings cannot be written.
     #[error("the chosen settings cannot be stored in {}: {problem}", file.display())]
     NotStored {
-        /// The file that stores the choice.
+        /// The path of the file that stores the chosen settings.
         file: PathBuf,
         /// The operating system's error.
         problem: std::io::Error,
     },
 }
 
-/// A folder with the choices of earlier runs.
+/// A folder that stores the settings that earlier runs of `tune` chose.
 #[derive(Clone, Debug)]
 pub struct ChoiceStore {
     folder: PathBuf,
 }
 
 impl ChoiceStore {
-    /// A store in this folder; the folder is created when the first choice is stored.
+    /// Creates a store in this folder. The folder is created when the first choice is stored.
     pub fn in_folder(folder: impl Into<PathBuf>) -> Self {
         Self {
             folder: folder.into(),
@@ -92,7 +93,7 @@ impl ChoiceStore {
         Some(Self::in_folder(state.join("sweetspot/choices")))
     }
 
-    /// The store's folder.
+    /// The folder in which choices are stored.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
@@ -120,7 +121,7 @@ impl ChoiceStore {
             serde_json::from_str(&text).map_err(|error| damaged(error.to_string()))?;
         if stored.schema != SCHEMA {
             return Err(damaged(format!(
-                "its schema is {}, not {SCHEMA}",
+                "the file's schema is {}, not {SCHEMA}",
                 stored.schema
             )));
         }
@@ -128,7 +129,8 @@ impl ChoiceStore {
         Ok(Some(stored.choice).filter(|_| stored.job == *fingerprint && is_usable))
     }
 
-    /// Stores a choice; after a crash the file contains either the old or the new choice.
+    /// Stores the settings chosen for a job. After a crash, the file contains either the old or the new
+    /// choice.
     pub(crate) fn remember(
         &self,
         fingerprint: &Fingerprint,

@@ -13,7 +13,7 @@ pub enum TuneError {
     Criteria {
         /// The objective or limit that cannot be evaluated.
         subject: String,
-        /// Why it cannot be evaluated.
+        /// Why the objective or limit cannot be evaluated.
         problem: String,
     },
 }

@@ -25,6 +25,7 @@ pub struct EnergyMeter {
 }
 
 impl EnergyMeter {
+    /// Starts the thread, and marks the start of the measurement.
     pub fn start(sampler: Sampler) -> Result<Self, SessionError> {
         let began = sampler.mark();
         let (sender, readings) = channel();
@@ -44,16 +45,18 @@ impl EnergyMeter {
         })
     }
 
+    /// The moment from which the energy is counted.
     pub fn began(&self) -> Moment {
         self.began
     }
 
-    /// The readings since the last call: moments, each with the total energy up to it.
+    /// The readings since the last call: the total energy since the start, with its moment.
     pub fn take_readings(&self) -> Vec<(Moment, Joules)> {
         self.readings.try_iter().collect()
     }
 
-    /// Stops the meter. Returns the last readings, and the length of the time before the end whose energy is unknown.
+    /// Stops the thread. Returns the last readings, and the length of the time before the end in which the
+    /// energy is unknown.
     pub fn stop(self) -> (Vec<(Moment, Joules)>, Seconds) {
         self.stop.store(true, Ordering::Release);
         let rest = self.readings.iter().collect();
@@ -62,7 +65,7 @@ impl EnergyMeter {
     }
 }
 
-/// The total energy of several devices, summed over consecutive spans.
+/// The total energy of several devices, summed over consecutive time spans.
 struct EnergySum {
     /// The moment up to which each device's energy is known.
     known_to: Vec<Moment>,
@@ -90,6 +93,7 @@ impl EnergySum {
     }
 }
 
+/// The loop of the thread: collects and sends the energy at regular intervals until it is stopped.
 fn read_until_stopped(
     sampler: &Sampler,
     began: Moment,

@@ -12,7 +12,7 @@ pub use error::TuneError;
 
 use std::ffi::OsString;
 
-use sweetspot_control::tune::{GiveUpReason, TuneRequest, TunedJob, find_unsupported_flag};
+use sweetspot_control::tune::{GiveUpReason, TuneRequest, TunedJob, find_unsupported_criterion};
 use sweetspot_decide::Criteria;
 use sweetspot_device::Descriptor;
 use sweetspot_quantity::Ratio;
@@ -30,7 +30,7 @@ pub struct TunedCommand {
     pub device: Option<String>,
     /// The command and its arguments.
     pub command: Vec<OsString>,
-    /// The pattern that finds progress in the command's output.
+    /// The pattern that finds progress in the command's output; `None` if the output is not searched.
     pub progress: Option<ProgressPattern>,
     /// Whether standard output is reserved for the result document; the command's output then goes to standard error.
     pub keep_stdout: bool,
@@ -49,8 +49,8 @@ pub struct TunedCommandResult {
     pub ended: CommandExit,
 }
 
-/// Tunes a command on real GPUs. `guard` creates the command that starts the guard process; `store` contains the
-/// settings that earlier runs chose.
+/// Tunes a command on real GPUs. `guard` creates the command that starts the guard process; `store` contains
+/// the settings that earlier runs chose.
 pub fn tune(
     request: &TuneRequest,
     command: &TunedCommand,
@@ -64,7 +64,7 @@ pub fn tune(
 
 /// Rejects an objective or a limit that cannot be evaluated while a job runs.
 fn check_criteria(criteria: &Criteria) -> Result<(), SessionError> {
-    match find_unsupported_flag(criteria) {
+    match find_unsupported_criterion(criteria) {
         Some((subject, problem)) => Err(TuneError::Criteria { subject, problem }.into()),
         None => Ok(()),
     }
@@ -93,8 +93,8 @@ fn fingerprint(
     }
 }
 
-/// The settings that an earlier run chose, if any. If they cannot be read, the user is warned and the job runs without
-/// them.
+/// The settings that an earlier run of the same job chose, if any. If they cannot be read, the user is
+/// warned.
 fn recall(
     store: Option<&ChoiceStore>,
     fingerprint: &Fingerprint,
@@ -109,8 +109,8 @@ fn recall(
     }
 }
 
-/// Stores the settings that were chosen for the last of a job's loads (stretches of similar work), unless the tuner
-/// gave up; a cap that another program changed is no reason not to store them.
+/// Stores the settings chosen for the job's last load (a stretch of similar work), unless the tuner gave up.
+/// They are stored even if another program changed a cap.
 fn remember(
     store: Option<&ChoiceStore>,
     fingerprint: &Fingerprint,

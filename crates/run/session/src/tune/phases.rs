@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use sweetspot_link::{Event, Mark, Name};
 
-/// Follows the outermost phase that a command has begun and not ended.
+/// Tracks the phase that a command is in: of nested phases, the outermost one.
 #[derive(Default)]
 pub struct PhaseTracker {
     /// The phases that each writer has begun and not ended, the outermost first.
@@ -13,7 +13,7 @@ pub struct PhaseTracker {
 }
 
 impl PhaseTracker {
-    /// Takes an event that the command sent over the shared-memory link.
+    /// Processes an event that the command sent over the shared-memory link.
     pub fn take(&mut self, event: &Event) {
         match event {
             Event::Record(record) => {

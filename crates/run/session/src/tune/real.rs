@@ -25,6 +25,7 @@ use crate::host::{
 use crate::measure::{Machine, MeasureRequest};
 use crate::observer::Observer;
 
+/// Leases the GPUs, runs the command, tunes the GPUs' settings meanwhile and restores them.
 pub fn tune(
     request: &TuneRequest,
     command: &TunedCommand,
@@ -96,7 +97,7 @@ pub fn tune(
     })
 }
 
-/// The tuner's configuration, with the run time and the chosen settings of an earlier run of the same job.
+/// The tuner's configuration, which includes the run time and the settings of an earlier run of the same job.
 fn tuner_config(
     request: &TuneRequest,
     devices: &[Descriptor],
@@ -115,13 +116,14 @@ fn tuner_config(
     request.tuner_config(devices, space, length, earlier)
 }
 
-/// A tuned command that has exited.
+/// The results of a tuned command that has exited.
 struct FinishedRun {
     outcome: RunOutcome,
     end: TuneLoopEnd,
     items: Option<f64>,
 }
 
+/// Runs the command; the tuner changes the GPUs' settings meanwhile.
 fn run_tuned(
     tuner: Tuner,
     command: &TunedCommand,
@@ -154,6 +156,7 @@ fn run_tuned(
     })
 }
 
+/// How the command is started: on the selected GPUs, and with its output where the request wants it.
 fn command_spec(command: &TunedCommand, gpus: &[Gpu]) -> CommandSpec {
     let request = MeasureRequest {
         progress: command.progress.clone(),

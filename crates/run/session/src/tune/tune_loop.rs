@@ -19,7 +19,7 @@ use crate::observer::Observer;
 /// The interval between checks for caps that another program has changed.
 const CAP_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The mean power between the last energy reading and this one, with the time of this one.
+/// The mean power between two energy readings, and the time of the second; `None` if no time has passed.
 fn mean_power(
     energy: &mut Option<(Moment, Joules)>,
     began: Moment,
@@ -38,10 +38,11 @@ pub struct TuneLoop<'a> {
     meter: EnergyMeter,
     observer: &'a mut dyn Observer,
     began: Moment,
-    /// Items done so far. The number never falls, even if counting changes from the output to the shared-memory link.
+    /// The number of items completed so far. It never falls, even if counting changes from the output to the
+    /// shared-memory link.
     items: f64,
     phases: PhaseTracker,
-    /// The last energy reading and its time.
+    /// The last energy reading: its moment, and the energy since the start.
     energy: Option<(Moment, Joules)>,
     power: Vec<(Seconds, Watts)>,
     /// Whether another program has changed a cap of the leased devices.
@@ -53,16 +54,17 @@ pub struct TuneLoop<'a> {
     next_cap_check: Instant,
 }
 
-/// The tuner and the measurements when the command has exited.
+/// The tuner and its measurements after the command has exited.
 pub struct TuneLoopEnd {
     pub tuner: Tuner,
     pub began: Moment,
     pub energy: Option<Joules>,
-    /// The mean power between two energy readings, with the time of the second.
+    /// The mean power between neighbouring energy readings, with the time of the later one.
     pub power: Vec<(Seconds, Watts)>,
 }
 
 impl<'a> TuneLoop<'a> {
+    /// Creates the loop; nothing is set yet.
     pub fn new(
         tuner: Tuner,
         setter: PointSetter<'a>,
@@ -130,6 +132,7 @@ impl<'a> TuneLoop<'a> {
 impl RunHandler for TuneLoop<'_> {
     type Error = SessionError;
 
+    /// Passes the command's reports and the energy readings since the last call to the tuner.
     fn poll(
         &mut self,
         run: &mut RunInProgress<'_, '_>,
@@ -166,6 +169,7 @@ impl RunHandler for TuneLoop<'_> {
 }
 
 impl TuneLoop<'_> {
+    /// Passes the command's reports of items and phases to the tuner.
     fn take_reports(&mut self, run: &mut RunInProgress<'_, '_>, events: Vec<WorkloadEvent>) {
         let mut reports: Vec<Progress> = Vec::new();
         for event in events {
@@ -189,6 +193,7 @@ impl TuneLoop<'_> {
         }
     }
 
+    /// Passes an event to the tuner and carries out its actions.
     fn step(&mut self, run: &mut RunInProgress<'_, '_>, event: TuneEvent) {
         let mut events = VecDeque::from([event]);
         while let Some(event) = events.pop_front() {
@@ -203,7 +208,8 @@ impl TuneLoop<'_> {
         }
     }
 
-    /// Applies a point of the search space, unless the command is ending or another program changes device settings.
+    /// Applies a point of the search space to the GPUs, unless the command is ending or another program has
+    /// changed device settings.
     fn set(&mut self, run: &mut RunInProgress<'_, '_>, point: usize) -> Option<TuneEvent> {
         if run.interrupted().is_some() || self.is_changed_externally || self.has_exited {
             return None;
@@ -224,7 +230,7 @@ impl TuneLoop<'_> {
         }
     }
 
-    /// Stops changing device settings as soon as another program has changed a cap.
+    /// If another program has changed a cap, stops changing device settings.
     fn check_external_changes(
         &mut self,
         run: &mut RunInProgress<'_, '_>,
@@ -247,15 +253,16 @@ impl TuneLoop<'_> {
     }
 }
 
-/// Applies one point of the search space, which is one combination of settings, to every GPU.
+/// Applies points of the search space to all GPUs. A point is one combination of settings.
 pub struct PointSetter<'a> {
     space: &'a TuneSpace,
     gpus: &'a [Gpu],
-    /// The index of the point that is applied now, if any.
+    /// The index of the point that the GPUs have now; `None` before the first.
     point: Option<usize>,
 }
 
 impl<'a> PointSetter<'a> {
+    /// Creates the setter; nothing is set yet.
     pub fn new(space: &'a TuneSpace, gpus: &'a [Gpu]) -> Self {
         Self {
             space,
@@ -281,13 +288,14 @@ impl<'a> PointSetter<'a> {
         Ok(())
     }
 
+    /// Applies a point to the GPU with this index.
     fn set_one(&self, lease: &mut Lease<'_>, index: usize, point: usize) -> Result<(), GuardError> {
         let device = &self.gpus[index].descriptor().id;
         lease.set(device, &self.space.settings[point]).map(drop)
     }
 }
 
-/// Converts the tuning state for the shared-memory link, over which the workload reads it.
+/// Converts the tuning state to the one that the workload reads over the shared-memory link.
 fn link_state(state: TuningState) -> LinkTuning {
     match state {
         TuningState::Off => LinkTuning::Off,

@@ -1,9 +1,9 @@
-//! The conditions of a simulated hold: how long it lasts, how requests arrive, and what disturbs it.
+//! The conditions of a simulated run of `hold`: how long it lasts, how requests arrive, and what disturbs it.
 
 use sweetspot_quantity::{Ratio, Seconds, Watts};
 use sweetspot_sim::Arrivals;
 
-/// The kind of simulated power sensor that the holder reads.
+/// The kind of simulated power sensor that the control algorithm reads.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Sensor {
     /// A sensor that shows, ten times a second, the mean power of a whole second, 0.1 s late.
@@ -25,25 +25,25 @@ pub enum Disturbance {
     Silence(bool),
 }
 
-/// The conditions of a simulated hold: how long it lasts, how requests arrive, and what disturbs it.
+/// The conditions of a simulated run of `hold`: how long it lasts, how requests arrive, and what disturbs it.
 #[derive(Clone, Debug)]
 pub struct Conditions {
-    /// The simulated length of the run.
+    /// How long the simulated run lasts.
     pub time: Seconds,
     /// The seed of the random differences between runs and between batches.
     pub seed: u64,
-    /// The power sensor.
+    /// The kind of power sensor that the control algorithm reads.
     pub sensor: Sensor,
     /// How requests arrive; `None` means a closed loop, in which a request is always waiting.
     pub arrivals: Option<Arrivals>,
     /// The disturbances, each with the time at which it happens.
     pub script: Vec<(Seconds, Disturbance)>,
-    /// Whether the outcome contains power and settings over time.
+    /// Whether the outcome includes power and settings over time.
     pub keep_samples: bool,
 }
 
 impl Conditions {
-    /// Conditions without disturbances, in a closed loop and without samples.
+    /// Conditions without disturbances and without samples; requests are always waiting.
     pub fn steady(time: Seconds, seed: u64) -> Self {
         Self {
             time,

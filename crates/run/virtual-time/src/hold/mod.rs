@@ -25,9 +25,9 @@ pub use outcome::{HoldOutcome, HoldSample};
 
 /// The time between two power readings, in seconds.
 const READING_PERIOD: f64 = 0.02;
-/// The number of power readings in a sample of the outcome.
+/// The number of power readings that one sample of the outcome averages.
 const READINGS_PER_SAMPLE: u64 = 10;
-/// The relative variation of the work from batch to batch, as inputs differ.
+/// The relative standard deviation of the work from batch to batch, because inputs differ.
 const BATCH_VARIATION: f64 = 0.01;
 
 /// A program that serves requests, batch after batch, on a simulated GPU.
@@ -53,7 +53,7 @@ impl SimulatedServer {
         })
     }
 
-    /// Simulates the server while a holder controls it.
+    /// Simulates the server while a control algorithm controls it.
     pub fn hold(
         &self,
         config: HoldConfig,
@@ -62,7 +62,7 @@ impl SimulatedServer {
         HoldSimulation::new(self, config, conditions)?.run()
     }
 
-    /// The phases of an iteration with this batch size; `None` if the batch does not fit into memory.
+    /// The phases of a workload iteration with this batch size; `None` if the batch does not fit into memory.
     fn iteration(
         &self,
         batch: u64,
@@ -80,6 +80,7 @@ impl SimulatedServer {
         }
     }
 
+    /// The limits on clock and power that a setting puts on the simulated GPU.
     fn limits(&self, setting: &HoldSetting) -> Limits {
         let cap = setting.power_cap.unwrap_or(self.gpu.cap.default);
         self.chip
@@ -87,6 +88,7 @@ impl SimulatedServer {
     }
 }
 
+/// A simulated server, the control algorithm that controls it, and the present state of both.
 struct HoldSimulation<'a> {
     server: &'a SimulatedServer,
     conditions: &'a Conditions,
@@ -121,6 +123,7 @@ struct CurrentReading {
 }
 
 impl<'a> HoldSimulation<'a> {
+    /// Creates the simulation at time zero, with the control algorithm's first setting.
     fn new(
         server: &'a SimulatedServer,
         config: HoldConfig,
@@ -169,6 +172,7 @@ impl<'a> HoldSimulation<'a> {
         })
     }
 
+    /// Runs batches until the simulated time is over.
     fn run(mut self) -> Result<HoldOutcome, SimulationError> {
         let end = self.conditions.time.get();
         let mut number = 0;
@@ -222,6 +226,7 @@ impl<'a> HoldSimulation<'a> {
         Ok(matches!(self.iterations.get(&size), Some(Some(_))))
     }
 
+    /// Simulates the batch with this number and size.
     fn run_batch(&mut self, size: u64, number: u64) {
         let deviation = 2.0 * self.seed.label("batch").number(number).uniform() - 1.0;
         let jitter = 1.0 + BATCH_VARIATION * deviation;
@@ -251,6 +256,7 @@ impl<'a> HoldSimulation<'a> {
         }
     }
 
+    /// Ends a power reading: records it, passes it to the sensor and applies the disturbances that are due.
     fn end_reading(&mut self) {
         let to = (self.reading.number + 1) as f64 * READING_PERIOD;
         let power = self.reading.energy / READING_PERIOD;
@@ -287,6 +293,7 @@ impl<'a> HoldSimulation<'a> {
         self.send_queue(Seconds::new(to));
     }
 
+    /// Applies a disturbance of the simulated run, such as a new power cap.
     fn disturb(&mut self, what: Disturbance) {
         let now = Seconds::new(self.now);
         match what {
@@ -309,6 +316,7 @@ impl<'a> HoldSimulation<'a> {
         }
     }
 
+    /// Passes an event to the control algorithm and applies its actions.
     fn send(&mut self, event: HoldEvent) {
         let now = Seconds::new(self.now);
         let actions = self.holder.step(now, event);
@@ -316,6 +324,7 @@ impl<'a> HoldSimulation<'a> {
         self.act(now, &actions);
     }
 
+    /// Records the control algorithm's notice and applies its new setting.
     fn act(&mut self, now: Seconds, actions: &HoldActions) {
         if let Some(notice) = actions.notice {
             self.outcome.notices.push((now, notice));
@@ -330,6 +339,7 @@ impl<'a> HoldSimulation<'a> {
     }
 }
 
+/// A power reading over a time span, in seconds and watts.
 fn power_reading(from: f64, to: f64, power: f64) -> PowerReading {
     PowerReading {
         from: Seconds::new(from),
@@ -338,7 +348,7 @@ fn power_reading(from: f64, to: f64, power: f64) -> PowerReading {
     }
 }
 
-/// A load with `factor` times the work, of which the device's part is multiplied by `heavier` too.
+/// Scales the work of a load by `factor`; the device's part of the work is also multiplied by `heavier`.
 fn scale_load(load: &Load, factor: f64, heavier: f64) -> Load {
     let device = factor * heavier;
     match *load {

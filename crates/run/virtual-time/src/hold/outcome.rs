@@ -1,14 +1,14 @@
-//! The outcome of a simulated hold.
+//! The outcome of a simulated run of `hold`.
 
 use sweetspot_control::hold::{HoldNotice, HoldSetting, HoldSummary};
 use sweetspot_quantity::{Megahertz, Seconds, Watts};
 
 use sweetspot_stats::weighted_p99;
 
-/// A sample of a simulated hold, which covers a fifth of a second.
+/// Power and setting during a fifth of a second of a simulated run of `hold`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct HoldSample {
-    /// The end of the sample.
+    /// The end of the sample, from the start of the run.
     pub at: Seconds,
     /// The mean power during the sample.
     pub power: Watts,
@@ -18,18 +18,18 @@ pub struct HoldSample {
     pub core_clock: Option<Megahertz>,
 }
 
-/// The outcome of a simulated hold.
+/// The outcome of `hold` on a simulated GPU.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HoldOutcome {
-    /// Statistics of the hold, computed from the true power instead of the sensor's readings.
+    /// Statistics of the run, computed from the true power instead of the sensor's readings.
     pub summary: HoldSummary,
-    /// The holder's notices, each with its time.
+    /// The control algorithm's notices, each with its time.
     pub notices: Vec<(Seconds, HoldNotice)>,
-    /// The holder's changes of setting: the time, the number of the control window, and the new setting.
+    /// The control algorithm's changes of setting: the time, the number of the measurement window, and the new setting.
     pub changes: Vec<(Seconds, u64, HoldSetting)>,
-    /// The number of control windows that the holder has evaluated.
+    /// The number of measurement windows that the control algorithm has evaluated.
     pub windows: u64,
-    /// The setting at the end of the run.
+    /// The setting at the end of the simulated run.
     pub last: HoldSetting,
     /// Power and settings over time; empty unless [`Conditions::keep_samples`](super::Conditions) is set.
     pub samples: Vec<HoldSample>,

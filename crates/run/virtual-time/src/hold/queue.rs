@@ -25,7 +25,7 @@ impl HoldSimulation<'_> {
         }
     }
 
-    /// Reports the queue to the holder, if the next report is due.
+    /// Reports the queue to the control algorithm, if the next report is due.
     pub(super) fn send_queue(&mut self, now: Seconds) {
         let Some(requests) = &mut self.requests else {
             return;

@@ -1,4 +1,4 @@
-//! The power sensors of a simulated hold: one that averages and lags, and one that buffers.
+//! The power sensors of a simulated run of `hold`: one that averages and lags, and one that buffers.
 
 use sweetspot_control::hold::HoldEvent;
 
@@ -7,7 +7,9 @@ use super::{HoldSimulation, READING_PERIOD, power_reading};
 impl HoldSimulation<'_> {
     /// Reads an averaging sensor, which shows the mean power of a whole second, 0.1 s late.
     pub(super) fn read_average(&mut self, number: u64) {
+        /// The number of power readings in one second.
         const AVERAGED_READINGS: usize = 50;
+        /// The number of power readings by which the sensor is late.
         const DELAY_READINGS: usize = 5;
         while self.readings.len() > AVERAGED_READINGS + DELAY_READINGS {
             self.readings.pop_front();

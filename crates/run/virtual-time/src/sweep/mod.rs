@@ -19,7 +19,7 @@ use crate::{JobSpec, SimulatedJob, SimulationError};
 
 /// A sweep on simulated GPUs.
 pub struct SimulatedSweep {
-    /// The job of each variant of the workload, with the parameters that select the variant.
+    /// The job of each variant of the workload; the parameters that select the variant are the key.
     variants: Vec<(BTreeMap<String, String>, SimulatedJob)>,
     samples: bool,
 }
@@ -28,7 +28,7 @@ pub struct SimulatedSweep {
 pub struct PreparedSweep {
     /// The study's plan, devices and workload.
     pub outline: Outline,
-    /// The earlier studies that the sweep's search cannot learn from, with the reasons.
+    /// The earlier studies that the search cannot learn from, with the reasons.
     pub prior: PriorStudies,
     /// The simulation that makes the runs.
     pub sweep: SimulatedSweep,
@@ -119,8 +119,8 @@ impl SimulatedSweep {
         })
     }
 
-    /// Adds every variant that the plan needs, and checks that the reference can run. A batch that does not fit
-    /// into memory is a result of the study, not an error.
+    /// Adds a job for every variant that the plan needs, and checks that the reference configuration can run.
+    /// A batch that does not fit into memory is a result of the study, not an error.
     fn add_variants(
         &mut self,
         definition: &Definition,
@@ -139,6 +139,7 @@ impl SimulatedSweep {
         job.jobs(batch, reference.gpus as usize, None).map(drop)
     }
 
+    /// The job of the variant that a configuration selects.
     fn job_of(&self, configuration: &Configuration) -> &SimulatedJob {
         let selected = variant_of(configuration);
         let known = self.variants.iter().find(|(known, _)| *known == selected);
@@ -224,7 +225,7 @@ fn variant_of(configuration: &Configuration) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// The job of a variant of the workload.
+/// Creates the job of a variant of the workload.
 fn job(
     definition: &Definition,
     selected: &BTreeMap<String, String>,
@@ -259,6 +260,7 @@ fn job(
     })
 }
 
+/// Describes the workload for the study.
 fn workload_info(job: &SimulatedJob, definition: &Definition, batch: u64) -> WorkloadInfo {
     let profile = &job.workload.profile;
     let is_axis = |name: &str| definition.axis.contains_key(name);

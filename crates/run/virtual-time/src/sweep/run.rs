@@ -9,12 +9,12 @@ use sweetspot_study::{Outline, Point, RunRecord, Store, SweepProgress};
 use super::SimulatedSweep;
 use crate::SimulationError;
 
-/// How far a sweep was when it stopped.
+/// How many runs a sweep had made when it stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RunCounts {
     /// The number of finished runs.
     pub done: usize,
-    /// The number of all planned runs, as far as it is known.
+    /// The number of planned runs; a search may add more.
     pub planned: usize,
     /// Whether the sweep was interrupted before its end.
     pub interrupted: bool,

@@ -14,6 +14,7 @@ pub struct EnergyCounter {
     delivered: u64,
 }
 
+/// The energy counter of one GPU, with its values that were not delivered yet.
 #[derive(Clone, Default)]
 struct GpuCounter {
     time: f64,
@@ -23,6 +24,7 @@ struct GpuCounter {
 }
 
 impl EnergyCounter {
+    /// Creates the counters of this many GPUs.
     pub fn new(ranks: usize) -> Self {
         Self {
             ranks: vec![GpuCounter::default(); ranks],
@@ -35,7 +37,8 @@ impl EnergyCounter {
         Joules::new(self.ranks.iter().map(|rank| rank.energy).sum())
     }
 
-    /// The updates since the last call that all counters have made: the time and the sum of the counters at each.
+    /// The new updates of the counters: the time of each, and the sum of all counters. An update is returned
+    /// once all counters have made it.
     pub fn new_values(&mut self) -> Vec<(Seconds, Joules)> {
         let mut values = Vec::new();
         while self.ranks.iter().all(|rank| !rank.shown.is_empty()) {
@@ -52,6 +55,7 @@ impl EnergyCounter {
 }
 
 impl StretchSink for EnergyCounter {
+    /// Adds the energy of a time of constant power on one GPU.
     fn record(&mut self, rank: usize, stretch: &Stretch) {
         let Some(counter) = self.ranks.get_mut(rank) else {
             return;

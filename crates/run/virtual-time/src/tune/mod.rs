@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use sweetspot_control::tune::{
     EarlierChoice, JobLength, TuneEvent, TuneNotice, TuneRequest, TuneSpace, TunedJob, Tuner,
-    find_unsupported_flag,
+    find_unsupported_criterion,
 };
 use sweetspot_device::{Descriptor, Settings, VirtualClock};
 use sweetspot_quantity::{Joules, Ratio, Seconds};
@@ -26,11 +26,12 @@ pub struct JobSequence {
     pub noise: Ratio,
 }
 
-/// The usual noise between seconds. Single iterations differ by some percent; averaged over a second, 1 % remains.
+/// The usual noise from one second to the next. Single iterations differ by some percent; averaged over a
+/// second, 1 % remains.
 const USUAL_NOISE: Ratio = Ratio::new(0.01);
 
 impl JobSequence {
-    /// The workloads that `spec.network` lists, separated by commas.
+    /// Creates the jobs that `spec.network` lists, separated by commas.
     pub fn new(spec: &JobSpec, batch: Option<u64>) -> Result<Self, SimulationError> {
         let jobs = spec.network.split(',').map(|network| {
             SimulatedJob::new(&JobSpec {
@@ -50,7 +51,7 @@ impl JobSequence {
         Ok(sequence)
     }
 
-    /// Workloads on a GPU, each of which takes about `time` at the default settings.
+    /// Creates jobs on one GPU, each of which takes about `time` at the default settings.
     pub fn from_profiles(
         gpu: (String, GpuProfile),
         workloads: Vec<Workload>,
@@ -87,16 +88,18 @@ impl JobSequence {
         self.jobs[0].descriptors()
     }
 
+    /// The names of the workloads, as one text.
     fn name(&self) -> String {
         let names = self.jobs.iter().map(|job| job.workload.name.clone());
         names.collect::<Vec<_>>().join(", ")
     }
 
+    /// The number of items of all workloads.
     fn items(&self) -> f64 {
         self.jobs.iter().map(|job| job.items as f64).sum()
     }
 
-    /// A part of a workload, as one job for each GPU: some iterations, or the whole workload with its startup.
+    /// A part of a workload as one job per GPU: some iterations, or the whole workload with its startup.
     pub(super) fn part(
         &self,
         job: &SimulatedJob,
@@ -162,7 +165,7 @@ pub fn tune(
     earlier: Option<EarlierChoice>,
     on_notice: &mut dyn FnMut(Seconds, &TuneNotice),
 ) -> Result<TunedJob, SimulationError> {
-    if let Some((subject, problem)) = find_unsupported_flag(&request.criteria) {
+    if let Some((subject, problem)) = find_unsupported_criterion(&request.criteria) {
         return Err(SimulationError::Criteria { subject, problem });
     }
     let devices = sequence.descriptors();

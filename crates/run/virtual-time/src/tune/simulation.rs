@@ -13,7 +13,7 @@ use super::JobSequence;
 use super::energy_counter::EnergyCounter;
 use crate::{SimulatedJob, SimulationError};
 
-/// The length of the simulated parts of a job, in seconds; a setting takes effect between two parts.
+/// A job is simulated in parts of this many seconds. New settings take effect between two parts.
 const PART_TIME: f64 = 0.1;
 
 /// A tuner and the simulated GPUs that it acts on.
@@ -26,14 +26,14 @@ pub struct TuneSimulation<'a> {
     on_notice: &'a mut dyn FnMut(Seconds, &TuneNotice),
     pub now: Seconds,
     pub items: f64,
-    /// The total power of all GPUs over time.
+    /// The total power of all GPUs between updates of their energy counters, with the times.
     pub power: Vec<(Seconds, Watts)>,
-    /// The time and the value of the last update of the energy counters.
+    /// The last update of the energy counters: its time and their sum.
     last_energy: (Seconds, Joules),
 }
 
 impl<'a> TuneSimulation<'a> {
-    /// A simulation at the start of its first job.
+    /// Creates the simulation at the start of its first job.
     pub fn new(
         gpus: Vec<SimulatedGpu>,
         clock: Arc<VirtualClock>,
@@ -92,7 +92,7 @@ impl<'a> TuneSimulation<'a> {
         Ok(())
     }
 
-    /// Sends the tuner the events of a part of the job, in order.
+    /// Passes the events of the simulated part to the tuner, in order of time.
     fn send_readings(&mut self, time: Seconds) {
         let end = self.now + time;
         for (at, total) in self.counter.new_values() {
@@ -123,6 +123,7 @@ impl<'a> TuneSimulation<'a> {
         }
     }
 
+    /// Applies a point of the search space to the GPUs, and returns the confirmation for the tuner.
     fn set(&mut self, point: usize) -> TuneEvent {
         let settings = &self.space.settings[point];
         for gpu in &mut self.gpus {

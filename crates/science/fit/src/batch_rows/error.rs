@@ -16,7 +16,7 @@ pub enum RowsError {
     Column {
         /// The name of the file.
         file: String,
-        /// The names of the columns of which one is needed, in words.
+        /// The names of the columns of which at least one is needed, in words.
         wanted: &'static str,
         /// The names of the columns that the file has.
         found: Vec<String>,
@@ -40,9 +40,9 @@ pub enum RowsError {
     NoRows {
         /// The name of the file.
         file: String,
-        /// The requested network or kind.
+        /// The network, or `training` or `inference`, that the user requested.
         what: String,
-        /// The networks or kinds in the file.
+        /// The networks, or `training` and `inference`, that have rows in the file.
         found: Vec<String>,
     },
     /// The file has rows of several workloads, and the user chose none of them.
@@ -50,9 +50,9 @@ pub enum RowsError {
     Several {
         /// The name of the file.
         file: String,
-        /// What there are several of: `networks` or `kinds`.
+        /// What the file has several of: `networks` or `kinds` (training and inference).
         what: &'static str,
-        /// The networks or kinds in the file.
+        /// The networks or kinds that have rows in the file.
         found: Vec<String>,
     },
 }
@@ -60,7 +60,7 @@ pub enum RowsError {
 /// Why no profile can be fitted to measured rows.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FitError {
-    /// There are too few rows.
+    /// There are fewer than two different rows.
     #[error(
         "{rows} {} too few to fit a profile: at least two are needed, with different batch sizes or settings",
         if *rows == 1 { "row is" } else { "rows are" }

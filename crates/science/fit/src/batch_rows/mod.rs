@@ -30,7 +30,7 @@ pub struct FitRequest {
     pub gpu_name: String,
     /// The profile of the GPU on which the rows were measured.
     pub gpu: GpuProfile,
-    /// The network's name.
+    /// The name of the network that was measured.
     pub network: String,
     /// Whether the network was trained or used for inference.
     pub mode: Mode,
@@ -43,9 +43,9 @@ pub struct FitRequest {
 pub struct FittedRow {
     /// The measured row.
     pub measured: MeasuredRow,
-    /// The predicted time of an iteration, without noise.
+    /// The time of an iteration that the fitted profile predicts, without noise.
     pub iteration: Seconds,
-    /// The predicted mean power, without noise.
+    /// The mean power that the fitted profile predicts, without noise.
     pub power: Watts,
 }
 
@@ -70,14 +70,14 @@ pub struct FittedWorkload {
     pub parameters: usize,
     /// The number of measured values that the parameters were fitted to: speed and power of each row.
     pub values: usize,
-    /// Every row, in the order of the request.
+    /// Every measured row with its prediction, in the order of the request.
     pub rows: Vec<FittedRow>,
 }
 
 /// The maximum number of iterations of the least-squares optimiser.
 const MAX_STEPS: usize = 60;
 
-/// An optional parameter is used only if it reduces the sum of squares to less than this share.
+/// The share of the sum of squares below which an optional parameter must bring it to be used.
 const REQUIRED_IMPROVEMENT: f64 = 0.7;
 
 /// Fits a workload profile to measured rows.

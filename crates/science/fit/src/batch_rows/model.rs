@@ -16,7 +16,7 @@ use sweetspot_virtual_time::SimulatedJob;
 pub enum Parameter {
     /// The GPU time per item in the largest batch, in seconds: core and memory work.
     Item,
-    /// The switching power of the workload, relative to the GPU's.
+    /// The switching power of the workload, relative to that of the GPU's profile.
     Switching,
     /// The time in which the host launches the kernels of an iteration, in seconds.
     Launch,
@@ -58,7 +58,7 @@ const ASSUMED_MEMORY_SHARE: f64 = 0.3;
 /// The arithmetic units of a GPU on which a batch of one item occupies half of them; from the H200 and P40.
 const UNITS_PER_ITEM: f64 = 600.0;
 
-/// The uncertainty of the assumed half-speed batch, as the standard deviation of its logarithm.
+/// The uncertainty of the assumed half-speed batch size, as the standard deviation of its logarithm.
 const HALF_SPEED_SPREAD: f64 = 1.0;
 
 /// The smallest batch size with reproducible times; smaller ones may be limited by the host, whose time varies.
@@ -68,18 +68,18 @@ const GPU_BOUND_TOLERANCE: f64 = 0.10;
 /// The tolerated relative deviation of rows whose speed the host limits.
 const HOST_BOUND_TOLERANCE: f64 = 0.35;
 
-/// The factor on measured times of host-limited rows that the fit aims at: interruptions can only make a host slower.
+/// The multiple of the measured time that the fit aims at in host-limited rows: interruptions only make a host slower.
 const HOST_SLOWDOWN: f64 = 1.04;
 
 /// Relative deviations above this are probably outliers; their cost grows linearly, not quadratically.
 const LARGE_DEVIATION: f64 = 0.05;
 
-/// Deviations above this share of the tolerated deviation cost more again, to bring every row within its tolerance.
+/// The share of the tolerated deviation above which a deviation costs more, to bring every row within its tolerance.
 const TOLERATED_SHARE: f64 = 0.8;
 /// The weight of the part of a deviation above [`TOLERATED_SHARE`].
 const EXCESS_WEIGHT: f64 = 1.1;
 
-/// Relative parameter values below this are set to zero, because no row can determine them.
+/// The relative parameter value below which a parameter is set to zero, because no row can determine it.
 const NEGLIGIBLE_VALUE: f64 = 1e-4;
 
 /// The assumed ratio of the largest batch that fits into memory to the largest measured one.
@@ -94,11 +94,12 @@ pub struct Model<'a> {
     item: f64,
     /// The shortest measured iteration, in seconds.
     shortest: f64,
-    /// The tolerated relative deviation of each row.
+    /// The tolerated relative deviation of each row, in the order of the rows.
     spread: Vec<f64>,
 }
 
 impl<'a> Model<'a> {
+    /// Prepares the problem; an error if the GPU cannot run the configuration of a row.
     pub fn new(request: &'a FitRequest) -> Result<Self, FitError> {
         let rows = &request.rows;
         let times = rows.iter().map(|row| row.iteration.get());
@@ -120,7 +121,7 @@ impl<'a> Model<'a> {
             spread: spread.collect(),
         };
         // A setting that the GPU does not support is an error before the fit starts.
-        let profile = model.profile(&model.usual(), &[])?;
+        let profile = model.profile(&model.assumed(), &[])?;
         for row in rows {
             simulate(request, &profile, row)?;
         }
@@ -162,8 +163,8 @@ impl<'a> Model<'a> {
         Ok((parameters, optional))
     }
 
-    /// The assumed values of all parameters, before the fit.
-    fn usual(&self) -> ParameterValues {
+    /// The assumed values of all parameters, with which the fit begins.
+    fn assumed(&self) -> ParameterValues {
         let gpu = &self.request.gpu;
         ParameterValues([0.0; 7])
             .set(Parameter::Item, self.item.ln())
@@ -175,9 +176,9 @@ impl<'a> Model<'a> {
             .set(Parameter::Host, f64::NEG_INFINITY)
     }
 
-    /// The values from which the fit starts.
+    /// The sets of values from which the optimiser starts.
     pub fn starts(&self, parameters: &[Parameter]) -> Vec<ParameterValues> {
-        let usual = self.usual();
+        let usual = self.assumed();
         let typical = usual.get(Parameter::HalfSpeed);
         let mut starts = Vec::new();
         for launch in [0.3, 0.95] {
@@ -202,7 +203,7 @@ impl<'a> Model<'a> {
     /// The lower and upper bound of each parameter.
     pub fn bounds(&self, parameters: &[Parameter]) -> Vec<Bounds> {
         let around = |middle: f64, factor: f64| (middle - factor.ln(), middle + factor.ln());
-        let typical = self.usual().get(Parameter::HalfSpeed);
+        let typical = self.assumed().get(Parameter::HalfSpeed);
         parameters
             .iter()
             .map(|parameter| match parameter {
@@ -221,8 +222,8 @@ impl<'a> Model<'a> {
             .collect()
     }
 
-    /// The logarithms of simulated over measured time and power, relative to the tolerated deviation; large ones are
-    /// softened. The assumed half-speed batch adds one more residual.
+    /// The residual of each measured value: the logarithm of simulated over measured time or power, relative to the
+    /// tolerated deviation; large ones are softened. The assumed half-speed batch size adds one more residual.
     pub fn residuals(&self, at: &ParameterValues, parameters: &[Parameter]) -> Vec<f64> {
         let rows = &self.request.rows;
         let count = 2 * rows.len() + 1;
@@ -242,7 +243,7 @@ impl<'a> Model<'a> {
             all.push(soften(time.get().ln(), *spread));
             all.push(soften((power / row.power).get().ln(), *spread));
         }
-        let deviation = at.get(Parameter::HalfSpeed) - self.usual().get(Parameter::HalfSpeed);
+        let deviation = at.get(Parameter::HalfSpeed) - self.assumed().get(Parameter::HalfSpeed);
         all.push(match parameters.contains(&Parameter::HalfSpeed) {
             true => deviation / HALF_SPEED_SPREAD,
             false => 0.0,

@@ -12,13 +12,13 @@ use crate::csv_columns::{CsvLine, CsvText};
 /// The measured runs of one configuration.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MeasuredRow {
-    /// The batch size.
+    /// The batch size of the runs.
     pub batch: u64,
-    /// The settings of the GPU; absent ones are at their default.
+    /// The settings of the GPU during the runs; absent ones are at their default.
     pub settings: Settings,
     /// The number of iterations in the run.
     pub iterations: u64,
-    /// The mean time of one iteration.
+    /// The mean time of one iteration of the workload.
     pub iteration: Seconds,
     /// The mean power during the run.
     pub power: Watts,
@@ -33,7 +33,7 @@ pub struct RowChoice {
     pub mode: Option<Mode>,
 }
 
-/// The assumed time of a run if the file does not contain it: long enough for the GPU to be warm.
+/// The assumed time of a run if the file does not contain it. It is long enough to warm up the GPU.
 const ASSUMED_RUN_TIME: Seconds = Seconds::new(10.0);
 
 /// Reads the chosen rows of a file. Also returns their network, and whether they are training or inference, if the file
@@ -89,12 +89,14 @@ struct Table<'a> {
     lines: Vec<Line>,
 }
 
+/// A line of the file: its number and its cells.
 struct Line {
     number: u64,
     cells: BTreeMap<String, String>,
 }
 
 impl<'a> Table<'a> {
+    /// Reads the file and checks that it has the required columns.
     fn read(file: &'a str, text: &str) -> Result<Self, RowsError> {
         let format = |reason: String| RowsError::Format {
             file: file.to_owned(),
@@ -142,7 +144,7 @@ impl<'a> Table<'a> {
         Ok(table)
     }
 
-    /// The value of a column by which rows are selected; nothing if the file does not have that column.
+    /// The value of a column by which rows are selected; `None` if the file does not have that column.
     fn choose_value(
         &self,
         column: &str,
@@ -177,17 +179,23 @@ impl<'a> Table<'a> {
         }
     }
 
+    /// Reads the measurements of one line.
     fn row(&self, line: &Line) -> Result<MeasuredRow, RowsError> {
         let number = |columns: &[&str]| self.number(line, columns);
         let whole = |column| self.whole(line, column);
         let need = |value: Option<f64>, column: &str| {
-            value.ok_or_else(|| self.bad(line, column, "a number above 0"))
+            value.ok_or_else(|| self.invalid_value(line, column, "a number above 0"))
         };
         if whole("gpus")?.is_some_and(|gpus| gpus != 1) {
-            return Err(self.bad(line, "gpus", "1: a profile is fitted to runs on one GPU"));
+            return Err(self.invalid_value(
+                line,
+                "gpus",
+                "1, because a profile is fitted to runs on one GPU",
+            ));
         }
         let batch = whole("batch")?;
-        let batch = batch.ok_or_else(|| self.bad(line, "batch", "a whole number from 1"))?;
+        let batch = batch
+            .ok_or_else(|| self.invalid_value(line, "batch", "a whole number of at least 1"))?;
         let (time, items) = (number(&["time_s"])?, number(&["items"])?);
         let throughput = match number(&["samples_per_s", "items_per_s"])? {
             Some(throughput) => throughput,
@@ -228,10 +236,11 @@ impl<'a> Table<'a> {
         let possible = |value: &f64| (1e-9..=1e12).contains(value);
         match cell.parse().ok().filter(possible) {
             Some(value) => Ok(Some(value)),
-            None => Err(self.bad(line, column, "a number above 0")),
+            None => Err(self.invalid_value(line, column, "a number above 0")),
         }
     }
 
+    /// The whole number in a column; `None` if the cell is empty.
     fn whole(&self, line: &Line, column: &str) -> Result<Option<u64>, RowsError> {
         let Some(cell) = line.cells.get(column) else {
             return Ok(None);
@@ -239,11 +248,12 @@ impl<'a> Table<'a> {
         let possible = |value: &u64| (1..=MAX_ITEMS).contains(value);
         match cell.parse().ok().filter(possible) {
             Some(value) => Ok(Some(value)),
-            None => Err(self.bad(line, column, "a whole number from 1")),
+            None => Err(self.invalid_value(line, column, "a whole number of at least 1")),
         }
     }
 
-    fn bad(&self, line: &Line, column: &str, allowed: &'static str) -> RowsError {
+    /// The error that a cell of the line has an invalid value.
+    fn invalid_value(&self, line: &Line, column: &str, allowed: &'static str) -> RowsError {
         RowsError::Value {
             file: self.file.to_owned(),
             line: line.number,
@@ -254,5 +264,5 @@ impl<'a> Table<'a> {
     }
 }
 
-/// The largest number of items: a billion take years on any GPU.
+/// The largest accepted number of items; a billion items take years on any GPU.
 pub const MAX_ITEMS: u64 = 1_000_000_000;

@@ -103,6 +103,7 @@ pub(crate) fn write_workload(text: &mut String, profile: &WorkloadProfile, secti
     }
 }
 
+/// The value of the key `mode`: `train` or `infer`.
 fn mode(profile: &WorkloadProfile) -> &'static str {
     match profile.mode {
         sweetspot_sim::Mode::Train => "train",

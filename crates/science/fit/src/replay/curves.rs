@@ -43,7 +43,7 @@ impl RecordedKnob {
 pub struct RecordedCurve {
     /// The names and values of the columns that identify the curve.
     pub group: Vec<(String, String)>,
-    /// The knobs; their values are the coordinates of the points.
+    /// The knobs whose values are the coordinates of the points.
     pub knobs: Vec<RecordedKnob>,
     /// The recorded points, and the reference among them.
     pub space: SearchSpace,
@@ -75,12 +75,12 @@ impl RecordedCurve {
             .collect()
     }
 
-    /// Whether every point has exactly one record; then a second evaluation gives the same result.
+    /// Whether every point has exactly one record. If so, a second evaluation of a point gives the same result.
     pub fn is_single(&self) -> bool {
         self.records.iter().all(|records| records.len() == 1)
     }
 
-    /// The curve as earlier results, from which a search on another curve can learn.
+    /// Converts the curve to earlier results, from which a search on another curve can learn.
     pub(super) fn to_earlier_results(&self) -> EarlierResults {
         EarlierResults {
             points: self.space.points().to_vec(),
@@ -99,22 +99,22 @@ impl RecordedCurve {
 pub struct RecordColumns {
     /// The columns of the knobs.
     pub knobs: Vec<RecordedKnob>,
-    /// The column of the time in seconds.
+    /// The name of the column with the time in seconds.
     pub time: String,
-    /// The column of the energy or the average power.
+    /// The column with the energy or the average power.
     pub energy: EnergyColumn,
-    /// The columns whose values identify a curve; rows with equal values belong to one curve.
+    /// The names of the columns that identify a curve; rows with equal values there belong to one curve.
     pub group: Vec<String>,
-    /// The first knob's value at the reference; if absent, the reference is the highest value of every knob.
+    /// The first knob's value at the reference; `None` if the reference has the highest value of every knob.
     pub reference: Option<f64>,
 }
 
 /// The column from which the energy is computed.
 #[derive(Clone, Debug, PartialEq)]
 pub enum EnergyColumn {
-    /// The average power in watts.
+    /// The name of the column with the average power in watts.
     Power(String),
-    /// The energy in joules.
+    /// The name of the column with the energy in joules.
     Energy(String),
 }
 
@@ -265,6 +265,7 @@ pub fn curve_of_study(study: &Study) -> Result<RecordedCurve, ReplayError> {
     })
 }
 
+/// Makes a curve from its points and their records; an error if they do not form a search space.
 fn new_curve(
     group: Vec<(String, String)>,
     knobs: Vec<RecordedKnob>,
@@ -300,7 +301,7 @@ fn new_curve(
     })
 }
 
-/// The recorded measurements of each point.
+/// The recorded measurements by the coordinates of their point.
 type RecordsByPoint = BTreeMap<Coordinates, Vec<Outcome>>;
 
 /// The coordinates of a point, which sort in ascending order.

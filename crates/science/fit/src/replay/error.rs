@@ -2,7 +2,7 @@
 
 use sweetspot_decide::search::SearchSpaceError;
 
-/// Why records cannot be replayed.
+/// Why recorded measurements cannot be replayed.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum ReplayError {
     /// The file is not a CSV file.
@@ -38,15 +38,15 @@ pub enum ReplayError {
     /// The file has no rows.
     #[error("{0} has no rows: there is nothing to replay")]
     Empty(String),
-    /// The points of a curve do not form a search space.
+    /// The points of a curve cannot be searched.
     #[error("the curve {curve} cannot be searched: {reason}")]
     Space {
         /// The name of the curve.
         curve: String,
-        /// Why the points are not a search space.
+        /// Why the points cannot be searched.
         reason: SearchSpaceError,
     },
-    /// The reference is not among the records.
+    /// No measurement was recorded at the reference.
     #[error("the curve {curve} has no record at the reference {wanted}; it has {}", found.join(", "))]
     Reference {
         /// The name of the curve.

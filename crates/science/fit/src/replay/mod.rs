@@ -33,22 +33,22 @@ pub struct ReplayRequest {
     pub criteria: Criteria,
     /// What the guided strategy learns from.
     pub prior: PriorChoice,
-    /// The seed of random draws.
+    /// The seed of the strategies' random numbers.
     pub seed: u64,
-    /// The step of the strategy `linear`, in the unit of the knob; the default step if absent.
+    /// The step of the strategy `linear`, in the unit of the knob; `None` for the default step.
     pub step: Option<f64>,
-    /// The largest number of evaluations on each curve; unlimited if absent.
+    /// The largest number of evaluations on each curve; `None` for no limit.
     pub max_evaluations: Option<NonZeroUsize>,
 }
 
-/// What the guided strategy learns from before it starts.
+/// The data from which the guided strategy learns before it starts.
 #[derive(Clone, Debug)]
 pub enum PriorChoice {
-    /// Nothing.
+    /// The strategy learns from nothing.
     None,
-    /// The other curves; only those of the same GPU, if a column has the GPU's name.
+    /// The strategy learns from the other curves; if a column has the GPU's name, only from those of the same GPU.
     LeaveOneOut,
-    /// The given studies.
+    /// The strategy learns from these studies.
     Studies(Vec<Study>),
 }
 
@@ -151,17 +151,17 @@ fn replay_curve(
     })
 }
 
-/// The choices and the end of one search.
+/// The recommendations during one search, and why it stopped.
 #[derive(Clone)]
 struct SearchRun {
     evaluations: usize,
     stop_reason: StopReason,
     choice: Option<usize>,
-    /// The recommended point after each evaluation; nothing while no evaluated point meets the limits.
+    /// The recommended point after each evaluation; `None` while no evaluated point meets the limits.
     choices: Vec<Option<usize>>,
 }
 
-/// Runs a strategy until it stops. Repeated evaluations of a point use its records in turn.
+/// Runs a strategy until it stops. If a point is evaluated several times, its records are used in turn.
 fn search(
     curve: &RecordedCurve,
     request: &ReplayRequest,

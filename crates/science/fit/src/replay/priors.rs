@@ -4,7 +4,7 @@ use sweetspot_decide::search::{EarlierResults, KnobKind, Prior};
 
 use super::{PriorChoice, RecordedCurve, ReplayError, ReplayRequest, curve_of_study};
 
-/// The prior of each curve.
+/// The prior knowledge about each curve.
 pub enum Priors {
     /// All curves have the same prior.
     Same(Prior),

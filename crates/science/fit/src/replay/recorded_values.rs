@@ -7,9 +7,9 @@ use super::{RecordedCurve, ReplayError};
 /// The objective at every recorded point, and the best of them.
 pub struct RecordedValues {
     objective: Objective,
-    /// The value of each point, of which a lower one is better; nothing if the point breaks a limit.
+    /// The objective at each point, as a number to be minimised; `None` if the point breaks a limit.
     pub values: Vec<Option<f64>>,
-    /// The index of the best point; nothing if every point breaks a limit.
+    /// The index of the best point; `None` if every point breaks a limit.
     pub optimum: Option<usize>,
 }
 

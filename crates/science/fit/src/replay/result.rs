@@ -5,7 +5,7 @@ use sweetspot_decide::search::{StopReason, StrategyName};
 /// The results of one strategy on all curves.
 #[derive(Clone, Debug)]
 pub struct Replay {
-    /// The strategy.
+    /// The strategy that was replayed.
     pub strategy: StrategyName,
     /// The result on each curve, in the order of the curves.
     pub curves: Vec<ReplayedCurve>,
@@ -16,23 +16,23 @@ pub struct Replay {
 pub struct ReplayedCurve {
     /// The names and values of the columns that identify the curve.
     pub group: Vec<(String, String)>,
-    /// The number of recorded points.
+    /// The number of recorded points of the curve.
     pub points: usize,
     /// The number of evaluations, including the reference.
     pub evaluations: usize,
     /// Why the search stopped.
     pub stop_reason: StopReason,
-    /// The chosen setting; nothing if no evaluated point meets the limits.
+    /// The chosen setting; `None` if no evaluated point meets the limits.
     pub choice: Option<Vec<(String, f64)>>,
-    /// The best recorded setting; nothing if no point meets the limits.
+    /// The best recorded setting; `None` if no point meets the limits.
     pub optimum: Option<Vec<(String, f64)>>,
-    /// Whether all points have the same value.
+    /// Whether the objective is the same at all points of the curve.
     pub all_equal: bool,
-    /// How much worse the choice is than the optimum, as a share of the optimum's value.
+    /// How much worse the choice is than the optimum, as a share of the optimum's value; `None` without an optimum.
     pub regret: Option<f64>,
-    /// The choice's gain over the reference as a share of the optimum's gain; unknown if the optimum gains nothing.
+    /// The choice's gain over the reference as a share of the optimum's gain; `None` if the optimum gains nothing.
     pub gain_share: Option<f64>,
-    /// The regret of the choice after 1, 2, 3... evaluations, if the strategy does not stop early.
+    /// The regret of the choice after 1, 2, 3... evaluations, when the strategy continues after it would have stopped.
     pub regrets: Vec<f64>,
 }
 
@@ -67,7 +67,7 @@ impl Replay {
         self.curves.iter().filter(good).count() as f64 / self.curves_with_optimum().max(1) as f64
     }
 
-    /// The mean regret over the curves that have an optimum; nothing if none has.
+    /// The mean regret over the curves that have an optimum; `None` if none has.
     pub fn regret_mean(&self) -> Option<f64> {
         mean(self.curves.iter().filter_map(|curve| curve.regret))
     }
@@ -77,7 +77,7 @@ impl Replay {
         mean(self.curves.iter().filter_map(|curve| curve.gain_share))
     }
 
-    /// The mean regret after 1, 2, 3... evaluations, if the strategy does not stop early.
+    /// The mean regret after 1, 2, 3... evaluations, when the strategy continues after it would have stopped.
     pub fn regret_by_evaluations(&self) -> Vec<f64> {
         let longest = self.curves.iter().map(|curve| curve.regrets.len()).max();
         let after = |number: usize| {
@@ -91,6 +91,7 @@ impl Replay {
     }
 }
 
+/// The mean of some values; `None` if there are none.
 fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
     let (sum, count) = values.fold((0.0, 0), |(sum, count), value| (sum + value, count + 1));
     (count > 0).then(|| sum / f64::from(count))

@@ -8,23 +8,30 @@ use sweetspot_sim::{Cap, Core, Generation, GpuProfile, Memory, Peak, PowerDraw, 
 
 use super::MeasuredStudy;
 
-/// A GPU before its power and voltage are fitted.
+/// The profile of a GPU before its power and voltage are fitted.
 pub struct BaseGpu {
     pub profile: GpuProfile,
-    /// The built-in profile of the same product, whose data sheet is used.
+    /// The name of the built-in profile of the same product, whose data sheet values are used; `None` if there is none.
     pub built_in: Option<String>,
-    /// The keys or descriptions of values that are only assumed.
+    /// The keys or descriptions of the values that are only assumed.
     pub assumed: Vec<&'static str>,
 }
 
 // Assumed values of a GPU for which there is neither a driver's report nor a data sheet.
-const USUAL_CLOCK: Megahertz = Megahertz::new(1500.0);
-const USUAL_STEP: Megahertz = Megahertz::new(15.0);
-const USUAL_UNITS: u64 = 5120;
-const USUAL_MEMORY: Bytes = Bytes::new(16e9);
-const USUAL_MEMORY_CLOCK: Megahertz = Megahertz::new(1000.0);
-const USUAL_BANDWIDTH: BytesPerSecond = BytesPerSecond::new(900e9);
-const USUAL_NOISE: Ratio = Ratio::new(0.003);
+/// The assumed default core clock.
+const ASSUMED_CLOCK: Megahertz = Megahertz::new(1500.0);
+/// The assumed distance between two core clocks.
+const ASSUMED_CLOCK_STEP: Megahertz = Megahertz::new(15.0);
+/// The assumed number of arithmetic units.
+const ASSUMED_UNITS: u64 = 5120;
+/// The assumed memory size.
+const ASSUMED_MEMORY: Bytes = Bytes::new(16e9);
+/// The assumed memory clock.
+const ASSUMED_MEMORY_CLOCK: Megahertz = Megahertz::new(1000.0);
+/// The assumed memory bandwidth.
+const ASSUMED_BANDWIDTH: BytesPerSecond = BytesPerSecond::new(900e9);
+/// The assumed relative standard deviation from run to run.
+const ASSUMED_NOISE: Ratio = Ratio::new(0.003);
 
 impl BaseGpu {
     /// Makes the profile of a study's GPU. `highest_power` is the highest measured mean power.
@@ -49,7 +56,7 @@ impl BaseGpu {
             aliases: Vec::new(),
             study: sheet.and_then(|sheet| sheet.study.clone()),
             sensors: sheet.map_or_else(|| generation(device), |sheet| sheet.sensors),
-            noise: study.noise.unwrap_or(USUAL_NOISE),
+            noise: study.noise.unwrap_or(ASSUMED_NOISE),
             fitted: FITTED_KEYS.iter().map(|key| (*key).to_owned()).collect(),
             core,
             memory,
@@ -81,6 +88,7 @@ const FITTED_KEYS: [&str; 5] = [
     "power.core",
 ];
 
+/// The assumed thermal properties of a GPU.
 fn usual_thermal() -> Thermal {
     Thermal {
         ambient: Celsius::new(30.0),
@@ -90,8 +98,9 @@ fn usual_thermal() -> Thermal {
     }
 }
 
+/// The core clocks of the GPU; records in `assumed` which values are assumed.
 fn core(device: &Descriptor, sheet: Option<&GpuProfile>, assumed: &mut Vec<&'static str>) -> Core {
-    let units = sheet.map_or(USUAL_UNITS, |sheet| sheet.core.units);
+    let units = sheet.map_or(ASSUMED_UNITS, |sheet| sheet.core.units);
     let new_core = |min: Megahertz, default, max, step| Core {
         units,
         min,
@@ -104,10 +113,15 @@ fn core(device: &Descriptor, sheet: Option<&GpuProfile>, assumed: &mut Vec<&'sta
     let range = match device.knob(Knob::CoreClock) {
         Some(KnobDescriptor::CoreClock(range)) => range,
         _ => {
-            assumed.push("the clocks of the cores");
+            assumed.push("the core clocks");
             let like = sheet.map(|sheet| sheet.core.clone());
             return like.unwrap_or_else(|| {
-                new_core(USUAL_STEP * 10.0, USUAL_CLOCK, USUAL_CLOCK, USUAL_STEP)
+                new_core(
+                    ASSUMED_CLOCK_STEP * 10.0,
+                    ASSUMED_CLOCK,
+                    ASSUMED_CLOCK,
+                    ASSUMED_CLOCK_STEP,
+                )
             });
         }
     };
@@ -126,7 +140,7 @@ fn core(device: &Descriptor, sheet: Option<&GpuProfile>, assumed: &mut Vec<&'sta
     match grid(&levels) {
         Some((min, max, step)) => new_core(min, range.default, max, step),
         None => {
-            assumed.push("every whole megahertz as a clock of the cores");
+            assumed.push("every whole megahertz as a core clock");
             let (min, max) = ends(&levels, range.default);
             new_core(
                 min,
@@ -139,7 +153,7 @@ fn core(device: &Descriptor, sheet: Option<&GpuProfile>, assumed: &mut Vec<&'sta
 }
 
 /// The first clock, last clock and step of an even grid that gives these levels if its values are rounded down, as
-/// drivers do; nothing if there is no such grid.
+/// drivers do; `None` if there is no such grid.
 fn grid(levels: &[Megahertz]) -> Option<(Megahertz, Megahertz, Megahertz)> {
     let (first, last) = (levels.first()?.get(), levels.last()?.get());
     if levels.len() == 1 {
@@ -165,6 +179,7 @@ fn grid(levels: &[Megahertz]) -> Option<(Megahertz, Megahertz, Megahertz)> {
         })
 }
 
+/// The values that a knob can have, or the two ends of its range, in ascending order.
 fn levels<Q: Quantity>(range: &KnobRange<Q>) -> Vec<Q> {
     match &range.domain {
         Domain::Levels(levels) => levels.clone(),
@@ -172,6 +187,7 @@ fn levels<Q: Quantity>(range: &KnobRange<Q>) -> Vec<Q> {
     }
 }
 
+/// The lowest and the highest level; both are `default` if there are none.
 fn ends<Q: Quantity>(levels: &[Q], default: Q) -> (Q, Q) {
     match levels {
         [] => (default, default),
@@ -180,6 +196,7 @@ fn ends<Q: Quantity>(levels: &[Q], default: Q) -> (Q, Q) {
     }
 }
 
+/// The power caps of the GPU; records in `assumed` which values are assumed.
 fn cap(
     device: &Descriptor,
     sheet: Option<&GpuProfile>,
@@ -211,6 +228,7 @@ fn cap(
     }
 }
 
+/// The memory of the GPU; records in `assumed` which values are assumed.
 fn memory(
     device: &Descriptor,
     sheet: Option<&GpuProfile>,
@@ -219,7 +237,7 @@ fn memory(
     let (clocks, default) = match device.knob(Knob::MemoryClock) {
         Some(KnobDescriptor::MemoryClock(range)) => (levels(range), range.default),
         _ => {
-            let clock = sheet.map_or(USUAL_MEMORY_CLOCK, |sheet| sheet.memory.default);
+            let clock = sheet.map_or(ASSUMED_MEMORY_CLOCK, |sheet| sheet.memory.default);
             (vec![clock], clock)
         }
     };
@@ -228,8 +246,8 @@ fn memory(
         assumed.push("memory.capacity");
     }
     Memory {
-        capacity: capacity.unwrap_or(USUAL_MEMORY),
-        bandwidth: sheet.map_or(USUAL_BANDWIDTH, |sheet| sheet.memory.bandwidth),
+        capacity: capacity.unwrap_or(ASSUMED_MEMORY),
+        bandwidth: sheet.map_or(ASSUMED_BANDWIDTH, |sheet| sheet.memory.bandwidth),
         clocks,
         default,
     }

@@ -3,27 +3,27 @@
 /// Why no profile can be fitted to a study.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StudyFitError {
-    /// The study's energy is that of a node or of several GPUs.
+    /// The energy in the study is not that of one GPU; the text says whose it is.
     #[error("the study counts the energy of {0}, but a profile needs the energy of one GPU")]
     EnergyOf(String),
     /// The study has no runs.
     #[error("the study has no runs yet: resume it")]
     NoRuns,
-    /// Every run failed.
+    /// Every run of the study failed; the text is the first failure.
     #[error("every run of the study failed: {0}")]
     AllFailed(String),
-    /// The runs have no energies.
+    /// No run has a measured energy; the text says whose energy was to be measured.
     #[error("no run of the study has an energy of {0}, but a profile needs energies")]
     NoEnergies(String),
-    /// Every run was on several GPUs.
+    /// Every run used several GPUs; the number says how many.
     #[error("every run of the study was on {0} GPUs, but a profile needs runs on one GPU")]
     SeveralGpus(u64),
-    /// The study varies a parameter that the simulator does not have.
+    /// The study varies the named parameter, which the simulator does not have.
     #[error(
         "the study varies {0}, which the simulator does not model: vary power caps, clocks or batch sizes, with one value of {0}"
     )]
     Parameter(String),
-    /// A batch size is not a number.
+    /// The text is a batch size that is not a number.
     #[error("the study has a batch size that is not a number: `{0}`")]
     Batch(String),
     /// Only one configuration succeeded.
@@ -31,10 +31,10 @@ pub enum StudyFitError {
         "the study has only one successful configuration: at least two are needed, with different caps, clocks or batch sizes"
     )]
     OneConfiguration,
-    /// A time or energy is not above zero.
+    /// A run has a time or energy that is not above zero; the text says which.
     #[error("the study has a run of {0}: no profile can be fitted to it")]
     Impossible(String),
-    /// The simulator cannot run a configuration of the study.
+    /// The simulator cannot run a configuration of the study; the text says why.
     #[error("the simulator cannot run a configuration of the study: {0}")]
     Refused(String),
     /// The fit did not converge.

@@ -13,9 +13,9 @@ use super::StudyFitError;
 pub struct MeasuredPoint {
     /// The configuration in the study.
     pub configuration: Configuration,
-    /// The settings that were in force: if the GPU enforced a lower cap than requested, the lower cap.
+    /// The settings that were in force. If the GPU enforced a lower cap than requested, this is the lower cap.
     pub settings: Settings,
-    /// The batch size, measured or assumed.
+    /// The batch size, from the study or assumed.
     pub batch: u64,
     /// The number of items in a run.
     pub items: u64,
@@ -32,17 +32,17 @@ pub struct MeasuredPoint {
 pub struct MeasuredStudy {
     /// The GPU on which the study ran.
     pub device: Descriptor,
-    /// The workload's name.
+    /// The name of the workload.
     pub network: String,
     /// Whether the workload was training or inference.
     pub mode: Mode,
     /// A point for each successful configuration, in the study's order.
     pub points: Vec<MeasuredPoint>,
-    /// The index of the reference in `points`, if it succeeded.
+    /// The index of the reference in `points`; `None` if it did not succeed.
     pub reference: Option<usize>,
     /// The phases of an iteration and their shares; empty if the study has no phases.
     pub phases: Vec<PhaseShare>,
-    /// The relative standard deviation from run to run; unknown if no configuration was repeated.
+    /// The relative standard deviation from run to run; `None` if no configuration was repeated.
     pub noise: Option<Ratio>,
     /// The smallest batch size that ran out of memory, if any did.
     pub smallest_failed_batch: Option<u64>,
@@ -54,13 +54,13 @@ pub struct MeasuredStudy {
     pub notes: Vec<String>,
 }
 
-/// The assumed time of an iteration if neither items nor batches are known; no result depends on it.
+/// The assumed time of an iteration if neither items nor batch sizes are known; no result depends on it.
 const ASSUMED_ITERATION_S: f64 = 0.1;
 /// The assumed relative error of a configuration with a single run.
 const SINGLE_RUN_ERROR: f64 = 0.01;
-/// The largest number of items: a billion take years on any GPU.
+/// The largest accepted number of items in a run; a billion items take years on any GPU.
 const MAX_ITEMS: f64 = 1e9;
-/// The largest number of characters of a name.
+/// The number of characters to which names are shortened.
 const MAX_NAME_CHARS: usize = 60;
 
 /// Extracts the measurements of a study, or returns why no profile can be fitted to them.
@@ -112,7 +112,7 @@ pub fn measured_study(study: &Study) -> Result<MeasuredStudy, StudyFitError> {
     if with_energy.len() < 2 {
         return Err(StudyFitError::OneConfiguration);
     }
-    let (points, batch_known) = points(study, &with_energy, &mut notes)?;
+    let (points, batch_known) = measured_points(study, &with_energy, &mut notes)?;
     let workload = &study.subject.workload;
     let reference = |point: &&Point| point.configuration == study.reference.configuration;
     Ok(MeasuredStudy {
@@ -159,10 +159,12 @@ fn distinct_points(study: &Study) -> Vec<&Point> {
     all
 }
 
+/// Whether the point has a successful run.
 fn succeeded(point: &Point) -> bool {
     point.status() == Status::Ok && !point.runs.is_empty()
 }
 
+/// Whether the point's runs used one GPU.
 fn is_on_one_gpu(point: &Point) -> bool {
     point.configuration.gpus == 1
 }
@@ -182,9 +184,9 @@ fn check_parameters(study: &Study, points: &[&Point]) -> Result<(), StudyFitErro
     Ok(())
 }
 
-/// Computes the means of each point, with assumed items and batch sizes if the study does not contain them. Also
-/// returns whether the study contains batch sizes.
-fn points(
+/// Computes the means of each point; assumes items and batch sizes if the study does not contain them. Also returns
+/// whether the study contains batch sizes.
+fn measured_points(
     study: &Study,
     points: &[&Point],
     notes: &mut Vec<String>,
@@ -225,7 +227,7 @@ fn points(
     });
     if largest.is_none() && items_known {
         notes.push(format!(
-            "the study has no batch sizes: {usual_batch} is assumed, and predictions for other batch sizes mean nothing"
+            "the study has no batch sizes: {usual_batch} is assumed, and predictions for other batch sizes are unreliable"
         ));
     }
     let all = measured
@@ -245,7 +247,7 @@ fn points(
     Ok((all.collect(), largest.is_some()))
 }
 
-/// The batch size of each point; nothing for a point whose batch size is unknown.
+/// The batch size of each point; `None` for a point whose batch size is unknown.
 fn batch_sizes(study: &Study, points: &[&Point]) -> Result<Vec<Option<u64>>, StudyFitError> {
     let mut batches = Vec::new();
     for point in points {
@@ -272,6 +274,7 @@ fn enforced_settings(point: &Point) -> Settings {
 
 /// The range of each knob that was varied, such as `power caps from 150 W to 300 W`.
 fn explored(points: &[MeasuredPoint]) -> String {
+    /// The range of a knob as text; `None` if the knob was not varied.
     fn span<Q: Quantity + std::fmt::Display>(
         what: &str,
         values: impl Iterator<Item = Option<Q>>,
@@ -298,11 +301,13 @@ fn explored(points: &[MeasuredPoint]) -> String {
     spans.join(", ")
 }
 
+/// The mean number of items of a point's runs; `None` if it is unknown.
 fn mean_items(point: &Point) -> Option<f64> {
     let items: Option<Vec<f64>> = point.results().map(|run| run.items).collect();
     Some(Summary::of(&items?)?.mean)
 }
 
+/// The relative standard error of a mean.
 fn standard_error(summary: &Summary) -> f64 {
     match summary.deviation {
         Some(sd) => sd / summary.mean / (summary.count as f64).sqrt(),
@@ -323,6 +328,7 @@ fn noise(points: &[&Point]) -> Option<Ratio> {
     Some(Ratio::new(mean.sqrt().min(0.2)))
 }
 
+/// The smallest batch size that ran out of memory; `None` if none did.
 fn smallest_failed_batch(points: &[&Point]) -> Option<u64> {
     let failed = points
         .iter()

@@ -28,7 +28,7 @@ use profiles::FittedProfiles;
 /// A configuration with its measured and its fitted time and energy.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FittedPoint {
-    /// The configuration.
+    /// The configuration in the study.
     pub configuration: Configuration,
     /// The number of items in a run.
     pub items: u64,
@@ -50,7 +50,7 @@ impl FittedPoint {
     }
 }
 
-/// The mean and the largest absolute deviation of several points.
+/// The mean and the largest absolute deviation over several points.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Errors {
     /// The mean of the absolute relative deviations.
@@ -60,6 +60,7 @@ pub struct Errors {
 }
 
 impl Errors {
+    /// Summarises relative deviations by their absolute values.
     fn from_deviations(deviations: impl Iterator<Item = Ratio>) -> Self {
         let all: Vec<f64> = deviations.map(|off| off.get().abs()).collect();
         Self {
@@ -69,16 +70,17 @@ impl Errors {
     }
 }
 
-/// The deviations of time and energy.
+/// The deviations of time and energy over several points.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct FitErrors {
-    /// The deviations of the times.
+    /// The deviations of the predicted from the measured times.
     pub time: Errors,
-    /// The deviations of the energies.
+    /// The deviations of the predicted from the measured energies.
     pub energy: Errors,
 }
 
 impl FitErrors {
+    /// Summarises the deviations of these points.
     fn from_points(points: &[FittedPoint]) -> Self {
         Self {
             time: Errors::from_deviations(points.iter().map(FittedPoint::time_deviation)),
@@ -98,7 +100,7 @@ const MAX_MEAN_DEVIATION: Ratio = Ratio::new(0.05);
 /// The best configuration for an objective, once by the measurements and once by the profile.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FittedChoice {
-    /// The objective.
+    /// The objective for which the best configuration is sought.
     pub objective: Objective,
     /// The index of the best point by the measurements.
     pub measured: usize,
@@ -116,21 +118,20 @@ pub struct FittedStudy {
     pub gpu: GpuProfile,
     /// The fitted workload, with its numbers rounded as in its file.
     pub workload: WorkloadProfile,
-    /// The name of the built-in profile of the same product, whose data sheet values are used; nothing if there is
-    /// none.
+    /// The name of the built-in profile of the same product, whose data sheet values are used; `None` if there is none.
     pub built_in: Option<String>,
     /// The values that were assumed, because neither the study nor a data sheet contains them.
     pub assumed: Vec<String>,
     /// The number of fitted parameters.
     pub parameters: usize,
-    /// Every configuration, in the study's order.
+    /// Every configuration with its measured and fitted values, in the study's order.
     pub points: Vec<FittedPoint>,
     /// The deviations of all points.
     pub errors: FitErrors,
-    /// The deviations of points that a fit did not use: fits to every other point predict the rest. Nothing if there
-    /// are too few points.
+    /// The deviations of points that a fit did not use: fits to every other point predict the rest. `None` if there are
+    /// too few points.
     pub cross_validation: Option<FitErrors>,
-    /// The best configuration for each of several objectives.
+    /// For each of several objectives, the best configuration by the measurements and by the profile.
     pub choices: Vec<FittedChoice>,
     /// The ranges of settings that the study measured, in words; outside them the profile extrapolates.
     pub explored: String,
@@ -140,7 +141,7 @@ pub struct FittedStudy {
 
 /// The maximum number of rounds in which simulations correct the closed-form model.
 const MAX_ROUNDS: usize = 6;
-/// The correction stops after a round that reduces the cost by less than this share.
+/// The relative reduction of the cost below which no further round of corrections follows.
 const MIN_IMPROVEMENT: f64 = 1e-3;
 /// The smallest number of points for a cross-validation.
 const MIN_POINTS_FOR_VALIDATION: usize = 6;
@@ -211,7 +212,7 @@ fn fitted_points(
     Ok(all.collect())
 }
 
-/// Fits to every other point and predicts the rest, both ways.
+/// Fits the model to every other point and predicts the remaining points, once for each half.
 fn cross_validation(
     study: &MeasuredStudy,
     fit: &StudyFit,
@@ -247,8 +248,9 @@ fn choices(points: &[FittedPoint], reference: Option<usize>) -> Vec<FittedChoice
     let sum = |k: f64| {
         move |at: (f64, f64), of: (f64, f64)| (k - 1.0) / k * at.1 / of.1 + at.0 / of.0 / k
     };
-    type Value = Box<dyn Fn((f64, f64), (f64, f64)) -> f64>;
-    let mut objectives: Vec<(&str, Value)> = vec![
+    /// A function that computes an objective from the time and energy of a point and of the reference.
+    type ObjectiveFunction = Box<dyn Fn((f64, f64), (f64, f64)) -> f64>;
+    let mut objectives: Vec<(&str, ObjectiveFunction)> = vec![
         ("energy", Box::new(|at, _| at.1)),
         ("edp", Box::new(|at, _| at.0 * at.1)),
     ];
@@ -257,7 +259,7 @@ fn choices(points: &[FittedPoint], reference: Option<usize>) -> Vec<FittedChoice
         objectives.push(("eds:1.5", Box::new(sum(1.5))));
     }
     let of = reference.unwrap_or(0);
-    let least = |all: &[(f64, f64)], value: &Value| {
+    let least = |all: &[(f64, f64)], value: &ObjectiveFunction| {
         let value = |index: &usize| value(all[*index], all[of]);
         (0..all.len())
             .min_by(|a, b| value(a).total_cmp(&value(b)))

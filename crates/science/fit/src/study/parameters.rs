@@ -41,7 +41,7 @@ use Parameter::{
     MemoryPower, MemoryShare, Waiting,
 };
 
-/// The number of parameters.
+/// The number of parameters in [`Parameter`].
 const PARAMETERS: usize = 12;
 /// The parameters that are fitted to every study; the others need several batch sizes.
 const ALWAYS_FITTED: [Parameter; 8] = [
@@ -68,7 +68,7 @@ struct ParameterPrior {
 
 /// The assumed relative error of the model; it is added in quadrature to the errors of the measurements.
 const MODEL_ERROR: f64 = 0.005;
-/// Deviations of more than this many standard deviations are treated as outliers.
+/// The number of standard deviations beyond which a deviation is treated as an outlier.
 const OUTLIER_SPREADS: f64 = 4.0;
 /// The number of arithmetic units of a GPU on which a batch of one item occupies half of the units; from the H200 and
 /// P40.
@@ -102,6 +102,7 @@ pub struct FitTarget {
 }
 
 impl StudyFit {
+    /// Prepares the problem from a study and the profile of its GPU.
     pub fn new(study: &MeasuredStudy, gpu: &GpuProfile) -> Self {
         let points = study.points.iter().map(|point| FitTarget {
             conditions: Conditions::new(point, gpu),
@@ -154,6 +155,7 @@ impl StudyFit {
         }
     }
 
+    /// The measured points, for changes to their correction factors.
     pub fn points_mut(&mut self) -> &mut [FitTarget] {
         &mut self.points
     }
@@ -189,6 +191,7 @@ impl StudyFit {
             .collect()
     }
 
+    /// The residual of each time and energy, and of each parameter against its usual value.
     fn residuals(&self, at: &ParameterValues) -> Vec<f64> {
         let physics = self.physics(at);
         let mut all = Vec::with_capacity(2 * self.points.len() + PARAMETERS + 1);
@@ -218,7 +221,7 @@ impl StudyFit {
         for (point, (raw, simulated)) in here.points.iter_mut().zip(raw.iter().zip(simulated)) {
             point.factor = [simulated.0 / raw.0, simulated.1 / raw.1];
         }
-        square(&here.residuals(at))
+        sum_of_squares(&here.residuals(at))
     }
 
     /// The usual values of all parameters.
@@ -226,7 +229,7 @@ impl StudyFit {
         self.priors.map(|prior| prior.middle)
     }
 
-    /// The best values from one start, and their sum of squares.
+    /// Optimises the values from one starting set, and returns the best values and their sum of squares.
     pub fn optimise_from(&self, start: &ParameterValues) -> (ParameterValues, f64) {
         let with = |moved: &[f64]| {
             let mut at = *start;
@@ -251,10 +254,10 @@ impl StudyFit {
             &bounds,
             MAX_STEPS,
         );
-        (with(&found.parameters), square(&found.residuals))
+        (with(&found.parameters), sum_of_squares(&found.residuals))
     }
 
-    /// The best values from several starts.
+    /// Optimises the values from several starting sets, and returns the best.
     pub fn optimise(&self) -> Result<ParameterValues, StudyFitError> {
         let mut best: Option<(ParameterValues, f64)> = None;
         for share in [0.15, 0.6] {
@@ -275,7 +278,7 @@ impl StudyFit {
     }
 }
 
-/// The smallest value of a study's points.
+/// The smallest value of a function over a study's points.
 fn smallest(study: &MeasuredStudy, value: impl Fn(&MeasuredPoint) -> f64) -> f64 {
     study.points.iter().map(value).fold(f64::INFINITY, f64::min)
 }
@@ -324,7 +327,8 @@ fn usual_priors(study: &MeasuredStudy, gpu: &GpuProfile) -> [ParameterPrior; PAR
     priors
 }
 
-fn square(residuals: &[f64]) -> f64 {
+/// The sum of squares of the residuals.
+fn sum_of_squares(residuals: &[f64]) -> f64 {
     residuals.iter().map(|r| r * r).sum()
 }
 

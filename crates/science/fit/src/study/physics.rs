@@ -19,7 +19,7 @@ pub struct Physics {
     pub host_per_batch: f64,
     pub launch: f64,
     pub half_speed_batch: f64,
-    /// The usual batch size.
+    /// The usual batch size, at which the times per item apply.
     pub batch: f64,
     /// The power while the GPU waits for the program: idle power and the power of an open context.
     pub waiting: f64,
@@ -45,6 +45,7 @@ pub struct Conditions {
 }
 
 impl Conditions {
+    /// The conditions of a measured point on its GPU.
     pub fn new(point: &MeasuredPoint, gpu: &GpuProfile) -> Self {
         let settings = &point.settings;
         let relative = |clock| clock / gpu.core.default;
@@ -71,7 +72,7 @@ impl Conditions {
 
 /// The number of bisection steps when the clock is searched for a cap: precise enough for numerical derivatives.
 const BISECTION_STEPS: usize = 40;
-/// The number of fixed-point rounds after which temperature and power are consistent.
+/// The number of iterations in which temperature and power are made consistent.
 const THERMAL_ROUNDS: usize = 3;
 
 impl Physics {
@@ -128,13 +129,14 @@ impl Physics {
         result
     }
 
+    /// The switching power at a clock, relative to that at the default clock.
     fn switching(&self, clock: f64) -> f64 {
         let slope = (1.0 - self.floor) / (1.0 - self.knee);
         let voltage = self.floor + slope * (clock - self.knee).max(0.0);
         clock * voltage * voltage
     }
 
-    /// The power under load at the lowest clock; a lower cap cannot reduce it further.
+    /// The power under load at the lowest clock, which is the lowest power that a cap can enforce.
     pub fn lowest_power(&self, lowest: f64) -> f64 {
         self.waiting + self.memory_power + self.core_power * lowest * self.floor * self.floor
     }

@@ -71,6 +71,7 @@ impl FittedProfiles {
         study.points.iter().map(|point| self.run(point)).collect()
     }
 
+    /// Simulates one point without noise, and returns its time and energy.
     fn run(&self, point: &MeasuredPoint) -> Result<(f64, f64), StudyFitError> {
         let error = |reason: &dyn std::fmt::Display| StudyFitError::Refused(reason.to_string());
         let workload = Workload {
@@ -95,6 +96,7 @@ impl FittedProfiles {
     }
 }
 
+/// Makes the profile of the workload from fitted values.
 fn workload(
     study: &MeasuredStudy,
     gpu: &GpuProfile,
@@ -154,8 +156,8 @@ fn phase_shares(study: &MeasuredStudy) -> Vec<PhaseShare> {
     }
 }
 
-/// The memory need: the largest batch that ran fits into memory, and the smallest batch that ran out of memory does
-/// not.
+/// The memory that the workload needs. It is set such that the largest batch that ran fits, and the smallest batch that
+/// ran out of memory does not.
 fn memory(study: &MeasuredStudy, gpu: &GpuProfile, largest: u64) -> MemoryNeed {
     let capacity = gpu.memory.capacity;
     let fixed = Bytes::new(0.5e9).min(capacity * 0.1);

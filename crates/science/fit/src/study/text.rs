@@ -17,7 +17,7 @@ pub fn profile_text(study: &str, fitted: &FittedStudy) -> String {
             fitted.points.len()
         ),
         format!(
-            "Off by {} in time and {} in energy on average, by {} and {} at most.",
+            "The mean deviation is {} in time and {} in energy, the largest is {} and {}.",
             percent(errors.time.mean),
             percent(errors.energy.mean),
             percent(errors.time.worst),
@@ -32,11 +32,11 @@ pub fn profile_text(study: &str, fitted: &FittedStudy) -> String {
         ));
     }
     head.push(format!(
-        "Assumed, because the study does not tell: {}, memory of a batch.",
+        "Assumed, because the study does not contain them: {}, memory of a batch.",
         fitted.assumed.join(", ")
     ));
     head.push(format!(
-        "Tried in the study: {}. Beyond that the profile is physics alone.",
+        "Measured in the study: {}. Outside these ranges the profile extrapolates by its model.",
         fitted.explored
     ));
     head.extend(fitted.notes.iter().map(|note| format!("Note: {note}.")));
@@ -121,6 +121,7 @@ fn write_gpu(text: &mut String, gpu: &GpuProfile) {
     table(text, "thermal", &keys);
 }
 
+/// The value of the key `generation`.
 fn generation(generation: Generation) -> &'static str {
     match generation {
         Generation::Maxwell => "maxwell",

@@ -9,9 +9,12 @@ use crate::PapersError;
 use crate::Profiles;
 use crate::deviations::{Column, SimulatorDeviations, Table, Value};
 
+/// The name of the study, which selects the workload profiles.
 const STUDY: &str = "batch_sizer_2021";
+/// The profile of the GPU card that the paper used.
 const GPU: &str = "tesla_p40";
 
+/// Compares the simulated card and the throughput of each workload with the paper.
 pub fn compare(profiles: &Profiles) -> Result<SimulatorDeviations, PapersError> {
     let facts = read_card_facts()?;
     let gpu = profiles.gpus.get(GPU);
@@ -77,7 +80,7 @@ pub fn compare(profiles: &Profiles) -> Result<SimulatorDeviations, PapersError> 
                 rows: card,
             },
             Table {
-                title: "section 3: throughput gained beyond the largest batch size: nothing"
+                title: "section 3: beyond the largest batch size, throughput does not grow [%]"
                     .to_owned(),
                 columns: vec![Column::difference("%", 1)],
                 rows: saturation,

@@ -15,57 +15,62 @@ use sweetspot_virtual_time::hold::{Conditions, HoldOutcome};
 const BATCH_SIZES: [u64; 9] = [1, 2, 4, 8, 16, 32, 64, 128, 256];
 /// The duration of a job: long compared with the time until its setting is found.
 const JOB_TIME: Seconds = Seconds::new(600.0);
-/// The numbers of the jobs whose power and batch size are shown over time: loose and tight caps, small and large
-/// networks.
+/// The numbers of the table-2 jobs whose power and batch size are shown over time: loose and tight caps, small and
+/// large networks.
 const JOBS_OVER_TIME: [u64; 5] = [5, 9, 13, 14, 19];
-/// The times at which these jobs are shown, in seconds since their start.
+/// The times at which the jobs of figures 7 and 8 are shown, in seconds since their start.
 const SHOWN_SECONDS: [f64; 8] = [2.0, 4.0, 6.0, 8.0, 12.0, 20.0, 40.0, 80.0];
 
+/// The throughput of a control algorithm relative to the paper's clock search (DVFS).
 const GAIN: ValueKind =
     ValueKind::difference("throughput_vs_dvfs", "throughput over DVFS [%]", 100.0, 1);
+/// The mean batch size over a job.
 const BATCH: ValueKind = ValueKind::difference("average_batch", "average batch", 1.0, 0);
+/// The mean power over one second.
 const POWER: ValueKind = ValueKind::difference("power_w", "mean of a second [W]", 1.0, 0);
+/// The batch size at one moment of a job.
 const BATCH_THEN: ValueKind = ValueKind::difference("batch", "batch", 1.0, 0);
 
 /// The results of a job of table 2 with every control algorithm.
 #[derive(Clone, Debug, PartialEq)]
 pub struct JobResult {
-    /// The number of the job.
+    /// The number of the job in table 2.
     pub job: u64,
     /// The name of the network in the profiles.
     pub network: &'static str,
     /// The name of the data set.
     pub dataset: String,
-    /// The power cap in watts.
+    /// The job's power cap in watts.
     pub cap_w: f64,
-    /// The result of each control algorithm.
+    /// The results of the job, one for each control algorithm.
     pub modes: Vec<ModeResult>,
 }
 
 /// The result of one control algorithm on a job.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ModeResult {
-    /// The control algorithm.
+    /// The control algorithm that was used.
     pub mode: HoldMode,
     /// Throughput, power and energy of the whole job, including the search for a setting.
     pub summary: HoldSummary,
-    /// The setting at the end of the job.
+    /// The batch size and clock at the end of the job.
     pub last: HoldSetting,
 }
 
 impl JobResult {
-    /// The result of a control algorithm on this job, if it was run.
+    /// Finds the result of a control algorithm on this job; `None` if that algorithm was not run.
     pub fn of(&self, mode: HoldMode) -> Option<&ModeResult> {
         self.modes.iter().find(|result| result.mode == mode)
     }
 
-    /// The gain in throughput of a control algorithm over the paper's baseline, which searches clocks (DVFS).
+    /// The throughput of a control algorithm relative to the paper's baseline (a search over clocks), minus 1.
     pub fn gain(&self, mode: HoldMode) -> Option<f64> {
         let speed = |mode| Some(self.of(mode)?.summary.items_per_s);
         Some(speed(mode)? / speed(HoldMode::Dvfs)? - 1.0)
     }
 
-    fn labels(&self, mode: HoldMode) -> Vec<(&'static str, Label)> {
+    /// The labels that identify a row about this job under a control algorithm.
+    fn row_labels(&self, mode: HoldMode) -> Vec<(&'static str, Label)> {
         vec![
             ("job", self.job.into()),
             ("network", self.network.into()),
@@ -76,7 +81,8 @@ impl JobResult {
     }
 }
 
-/// Runs the jobs, and returns their results and the rows of figures 7 and 8.
+/// Simulates the jobs of table 2 under every control algorithm, and returns their results and the rows of figures 7 and
+/// 8.
 pub(super) fn run_jobs(
     printed: &[PrintedJob],
     seed: u64,
@@ -117,6 +123,7 @@ pub(super) fn run_jobs(
     Ok((results, over_time))
 }
 
+/// The configuration of `hold` for a job: the paper's batch sizes or clocks, and the job's power cap.
 fn hold_config(mode: HoldMode, job: &PrintedJob) -> HoldConfig {
     let clocks = CLOCKS.split(',').filter_map(|clock| clock.parse().ok());
     let knob = match mode.is_batch_only() {
@@ -129,7 +136,7 @@ fn hold_config(mode: HoldMode, job: &PrintedJob) -> HoldConfig {
     }
 }
 
-/// The rows of figures 7 and 8: power and batch size over time.
+/// The rows of figures 7 and 8 for one job: its power and batch size over time.
 fn rows_over_time(job: &JobResult, mode: HoldMode, held: &HoldOutcome) -> Vec<ReproducedRow> {
     let (mut power, mut batch) = (Rows::new("figure 7"), Rows::new("figure 8"));
     for moment in SHOWN_SECONDS {
@@ -138,7 +145,7 @@ fn rows_over_time(job: &JobResult, mode: HoldMode, held: &HoldOutcome) -> Vec<Re
             .iter()
             .filter(|sample| (moment - 1.0..moment).contains(&(sample.at.get() - 1e-6)))
             .collect();
-        let mut labels = job.labels(mode);
+        let mut labels = job.row_labels(mode);
         labels.push(("time_s", moment.into()));
         let sum: f64 = second.iter().map(|sample| sample.power.get()).sum();
         let mean = sum / second.len() as f64;
@@ -151,7 +158,7 @@ fn rows_over_time(job: &JobResult, mode: HoldMode, held: &HoldOutcome) -> Vec<Re
     [power.rows, batch.rows].concat()
 }
 
-/// The rows of figures 5 and 6: for the paper's algorithm as its text intends it, and for the default algorithm.
+/// The rows of figures 5 and 6 for two control algorithms: the paper's as its text intends it, and the default one.
 pub(super) fn figures_5_and_6(jobs: &[JobResult]) -> Result<Vec<ReproducedRow>, PapersError> {
     let ends = [
         ("throughput_best_gain_job", "throughput_best_gain_pct"),
@@ -166,7 +173,7 @@ pub(super) fn figures_5_and_6(jobs: &[JobResult]) -> Result<Vec<ReproducedRow>, 
     let mut batch = Rows::new("2, average batch in figure 6");
     for job in jobs {
         for mode in [HoldMode::Windowed, HoldMode::Robust] {
-            let labels = job.labels(mode);
+            let labels = job.row_labels(mode);
             let known = printed.iter().find(|(number, _)| *number == job.job as f64);
             let published = known.map(|(_, gain)| *gain);
             speed.add(&labels, GAIN, published, job.gain(mode), Judgement::Shown);

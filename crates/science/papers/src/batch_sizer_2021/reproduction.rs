@@ -12,24 +12,33 @@ use crate::Reproduction;
 use crate::row::{Conclusion, Judgement, Label, ReproducedRow, Rows, ValueKind, range_of};
 use crate::simulated_runs::SweepRunner;
 
+/// The name of the paper on the command line.
 pub const PAPER: &str = "batch-sizer-2021";
+/// The citation of the paper.
 const SOURCE: &str = "S. M. Nabavinejad, S. Reda, M. Ebrahimi: BatchSizer: Power-Performance Trade-off for DNN Inference. ASP-DAC 2021";
+/// The name of the study, which selects the workload profiles.
 pub(super) const STUDY: &str = "batch_sizer_2021";
+/// The profile of the GPU card that the paper used.
 pub(super) const GPU: &str = "tesla_p40";
 
+/// The batch sizes of the sweeps, as the text of an axis.
 const BATCHES: &str = "1,2,4,8,16,32,64,128,256,512";
+/// The core clocks in MHz among which the paper's baseline searches, separated by commas.
 pub(super) const CLOCKS: &str = "544,632,734,835,949,1063,1189,1303,1430,1531";
-/// The batch size with which the paper's baseline searches clocks.
+/// The batch size that the paper's baseline uses while it searches clocks.
 pub(super) const BASELINE_BATCH: u64 = 16;
 
+/// The power of the GPU.
 const POWER: ValueKind = ValueKind::difference("power_w", "power [W]", 1.0, 0);
+/// The throughput with a batch size of 512 relative to 256, minus 1.
 const SATURATION: ValueKind =
     ValueKind::difference("throughput_gain", "throughput, 512 over 256 [%]", 100.0, 1);
+/// The throughput in items per second.
 const THROUGHPUT: ValueKind = ValueKind::relative("items_per_s", "throughput [1/s]", 1.0, 0);
-/// The networks of figure 1.
+/// The networks that figure 1 shows.
 const FIGURE_1_NETWORKS: [&str; 3] = ["inception_v3", "resnet50", "mobilenet_v1"];
 
-/// The sweep of one network with one dataset over batch sizes.
+/// The results of a sweep over batch sizes for one network and one dataset.
 struct Workload {
     network: &'static str,
     dataset: String,
@@ -37,6 +46,7 @@ struct Workload {
 }
 
 impl Workload {
+    /// Sweeps the batch sizes of a network with a dataset.
     fn sweep(
         runner: &mut SweepRunner,
         network: &'static str,
@@ -59,6 +69,7 @@ impl Workload {
         })
     }
 
+    /// The mean throughput at a batch size, in items per second.
     fn throughput(&self, batch: u64) -> Option<f64> {
         let mut points = self.batches.points.iter();
         let outcome = points
@@ -67,6 +78,7 @@ impl Workload {
         Objective::Throughput.value(&outcome, &outcome).ok()
     }
 
+    /// The mean power while a batch of this size is computed, in watts.
     fn power(&self, batch: u64) -> Option<f64> {
         let mut points = self.batches.points.iter();
         power_while_computing(points.find(|point| point.configuration.batch() == Some(batch))?)
@@ -81,6 +93,7 @@ fn power_while_computing(point: &Point) -> Option<f64> {
     Some((forward.energy / forward.time).get()).filter(|power| power.is_finite())
 }
 
+/// Runs the sweeps and jobs of the paper and compares the results with its tables and text.
 pub fn reproduce(runner: &mut SweepRunner) -> Result<Reproduction, PapersError> {
     let printed = read_jobs()?;
     let mut workloads: Vec<Workload> = Vec::new();
@@ -89,8 +102,8 @@ pub fn reproduce(runner: &mut SweepRunner) -> Result<Reproduction, PapersError> 
     }
     let (jobs, over_time) = run_jobs(&printed, runner.seed)?;
     runner.runs += jobs.len() * HoldMode::ALL.len();
-    let mut rows = card()?;
-    rows.extend(saturation(&workloads));
+    let mut rows = card_rows()?;
+    rows.extend(saturation_rows(&workloads));
     rows.extend(figure_1(&workloads));
     rows.extend(figures_5_and_6(&jobs)?);
     rows.extend(over_time);
@@ -106,7 +119,8 @@ pub fn reproduce(runner: &mut SweepRunner) -> Result<Reproduction, PapersError> 
     })
 }
 
-fn card() -> Result<Vec<ReproducedRow>, PapersError> {
+/// The rows of section 5.1: the power of the card with a model loaded, and its highest power.
+fn card_rows() -> Result<Vec<ReproducedRow>, PapersError> {
     let facts = read_card_facts()?;
     let (_, gpu) = find_gpu(GPU)?;
     let loaded = gpu.power.idle + gpu.power.context;
@@ -122,7 +136,8 @@ fn card() -> Result<Vec<ReproducedRow>, PapersError> {
     Ok(rows.rows)
 }
 
-fn saturation(workloads: &[Workload]) -> Vec<ReproducedRow> {
+/// The rows of section 3: the throughput gained by a batch size of 512 over 256, which the paper says is none.
+fn saturation_rows(workloads: &[Workload]) -> Vec<ReproducedRow> {
     let mut rows = Rows::new("section 3");
     for workload in workloads {
         let labels: [(&'static str, Label); 2] = [
@@ -136,7 +151,7 @@ fn saturation(workloads: &[Workload]) -> Vec<ReproducedRow> {
     rows.rows
 }
 
-/// The rows of figure 1: throughput, and power while a batch is computed, by batch size.
+/// The rows of figure 1: throughput, and power while a batch is computed, for each batch size.
 fn figure_1(workloads: &[Workload]) -> Vec<ReproducedRow> {
     let mut rows = Rows::new("figure 1");
     let shown = workloads
@@ -160,6 +175,7 @@ fn figure_1(workloads: &[Workload]) -> Vec<ReproducedRow> {
     rows.rows
 }
 
+/// The paper's conclusions, and whether the reproduction confirms them.
 fn conclusions(workloads: &[Workload], jobs: &[JobResult]) -> Vec<Conclusion> {
     let ratio = |workload: &Workload, of: fn(&Workload, u64) -> Option<f64>| {
         Some(of(workload, 256)? / of(workload, 1)?)
@@ -203,12 +219,12 @@ fn conclusions(workloads: &[Workload], jobs: &[JobResult]) -> Vec<Conclusion> {
             format!("{:+.1} to {:+.1} % from 256 to 512", beyond.0, beyond.1),
         ),
         Conclusion::new(
-            "for MobileNet throughput gains much from the batch size on Caltech",
+            "for MobileNet throughput gains much from larger batches on Caltech",
             caltech > 2.0,
             format!("{caltech:.2} times from 1 to 256"),
         ),
         Conclusion::new(
-            "for MobileNet it gains next to nothing on ImageNet",
+            "for MobileNet throughput gains next to nothing on ImageNet",
             imagenet < 1.05,
             format!("{imagenet:.2} times from 1 to 256"),
         ),
@@ -218,27 +234,28 @@ fn conclusions(workloads: &[Workload], jobs: &[JobResult]) -> Vec<Conclusion> {
     .collect()
 }
 
-/// The conclusions about the jobs: those of figure 5, for the paper's algorithm as its text intends it and for the
-/// default algorithm, and further requirements on the control algorithms of `hold`.
+/// The conclusions about the jobs of table 2: those of figure 5, for the paper's algorithm as its text intends it and
+/// for the default algorithm, and further requirements on the control algorithms of `hold`.
 fn job_conclusions(jobs: &[JobResult]) -> Vec<Conclusion> {
     let (over, behind) = shortfalls(jobs);
     let figure_5 = [HoldMode::Windowed, HoldMode::Robust].map(|mode| mode_conclusions(jobs, mode));
     let beyond = vec![
         Conclusion::new(
-            "robust keeps every cap 99 % of the time",
+            "the robust algorithm is below every cap 99 % of the time",
             over.is_empty(),
-            list_jobs("over it for longer", &over),
+            list_jobs("over the cap for 1 % of the time or longer", &over),
         ),
         Conclusion::new(
-            "no other mode of batch sizes that does is faster than robust by over 1 %, and joint is as fast as the faster of robust and DVFS, within 1 %",
+            "no other algorithm for batch sizes that is below the cap is over 1 % faster than robust, and joint is as fast as the faster of robust and DVFS, within 1 %",
             behind.is_empty(),
-            list_jobs("behind", &behind),
+            list_jobs("slower", &behind),
         ),
     ];
     figure_5.into_iter().flatten().chain(beyond).collect()
 }
 
-/// The conclusions of figure 5 for a control algorithm. A value confirms a printed one if it rounds to the printed one.
+/// The conclusions of figure 5 for one control algorithm. A simulated value confirms a printed value if it rounds to
+/// it.
 fn mode_conclusions(jobs: &[JobResult], mode: HoldMode) -> Vec<Conclusion> {
     let gains: Vec<(f64, u64)> = jobs
         .iter()
@@ -259,8 +276,8 @@ fn mode_conclusions(jobs: &[JobResult], mode: HoldMode) -> Vec<Conclusion> {
         ),
     };
     let name = match mode {
-        HoldMode::Windowed => "BatchSizer as it was meant (windowed)",
-        _ => "the robust one here",
+        HoldMode::Windowed => "the paper's algorithm as intended (windowed)",
+        _ => "the default algorithm (robust)",
     };
     let here = |(gain, job): (f64, u64)| format!("{gain:+.2} % in job {job}");
     vec![
@@ -288,7 +305,7 @@ fn mode_conclusions(jobs: &[JobResult], mode: HoldMode) -> Vec<Conclusion> {
             &format!("{name} loses most in job 5"),
             lowest.1 == 5,
             format!(
-                "{}, {}: there the host leaves the GPU so little to do that 84 W do not bind the mean of a second",
+                "{}, {}: there the GPU waits for the host so much that its mean power stays below the cap of 84 W",
                 here(lowest),
                 here((gain_in(5), 5))
             ),
@@ -296,6 +313,7 @@ fn mode_conclusions(jobs: &[JobResult], mode: HoldMode) -> Vec<Conclusion> {
     ]
 }
 
+/// Text that lists the jobs to which `what` applies.
 fn list_jobs(what: &str, jobs: &[u64]) -> String {
     match jobs {
         [] => format!("{what} in no job"),
@@ -303,7 +321,7 @@ fn list_jobs(what: &str, jobs: &[u64]) -> String {
     }
 }
 
-/// The share of time in which a control algorithm exceeds the power cap.
+/// The share of a job's time in which its power exceeds the cap under a control algorithm.
 fn violation_share(job: &JobResult, mode: HoldMode) -> f64 {
     let share = job
         .of(mode)
@@ -311,14 +329,14 @@ fn violation_share(job: &JobResult, mode: HoldMode) -> f64 {
     share.map_or(0.0, |share| share.get())
 }
 
-/// The jobs in which a control algorithm exceeds the power cap for at least 1 % of the time.
+/// The numbers of the jobs whose power exceeds the cap for at least 1 % of the time under a control algorithm.
 fn over_the_cap(jobs: &[JobResult], mode: HoldMode) -> Vec<u64> {
     let over = jobs.iter().filter(|job| violation_share(job, mode) >= 0.01);
     over.map(|job| job.job).collect()
 }
 
-/// The jobs in which the robust algorithm exceeds the power cap for at least 1 % of the time, and those in which
-/// another algorithm is faster.
+/// The numbers of the jobs in which the robust algorithm exceeds the power cap for at least 1 % of the time, and of the
+/// jobs in which it, or the joint algorithm, is slower than another algorithm.
 fn shortfalls(jobs: &[JobResult]) -> (Vec<u64>, Vec<u64>) {
     let speed = |job: &JobResult, mode| job.of(mode).map_or(0.0, |one| one.summary.items_per_s);
     let behind = jobs.iter().filter(|job| {

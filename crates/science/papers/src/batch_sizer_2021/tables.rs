@@ -8,16 +8,17 @@ use crate::tables::{Fact, PublishedError, find_fact, network_name, read_rows};
 /// What batch_sizer_2021 says about its GPU card.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CardFacts {
-    /// The power of the card while a model is loaded and nothing runs.
+    /// The power that the card draws while a model is loaded and nothing runs.
     pub loaded: Watts,
-    /// The highest power that the card draws.
+    /// The highest power that the card can draw.
     pub max_power: Watts,
     /// The batch size beyond which throughput no longer grows.
     pub saturation: u64,
 }
 
-/// Reads the facts about the card.
+/// Reads what the paper says about its GPU card.
 pub fn read_card_facts() -> Result<CardFacts, PublishedError> {
+    /// The file with the numbers from the paper's text.
     const FACTS: &str = "batch_sizer_2021_facts.csv";
     let facts: Vec<Fact> = read_rows(FACTS)?;
     let of = |name: &str| find_fact(FACTS, &facts, name);
@@ -31,16 +32,17 @@ pub fn read_card_facts() -> Result<CardFacts, PublishedError> {
 /// A job of table 2 of batch_sizer_2021.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PrintedJob {
-    /// The number of the job.
+    /// The number of the job in table 2.
     pub job: u64,
     /// The name of the network in the profiles.
     pub network: &'static str,
     /// The name of the dataset in the profiles.
     pub dataset: String,
-    /// The power cap.
+    /// The job's power cap.
     pub power_cap: Watts,
 }
 
+/// A row of the file with table 2, as it is written there.
 #[derive(Deserialize)]
 struct JobRow {
     job: u64,
@@ -63,8 +65,9 @@ pub fn read_jobs() -> Result<Vec<PrintedJob>, PublishedError> {
     read_rows(FILE)?.into_iter().map(of).collect()
 }
 
-/// Reads a number from the table of facts, by its name there.
+/// Reads a number from the file with the numbers of the paper's text, by its name there.
 pub fn read_fact(name: &str) -> Result<f64, PublishedError> {
+    /// The file with the numbers from the paper's text.
     const FACTS: &str = "batch_sizer_2021_facts.csv";
     find_fact(FACTS, &read_rows::<Fact>(FACTS)?, name)
 }

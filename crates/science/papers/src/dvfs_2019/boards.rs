@@ -3,14 +3,15 @@
 /// A board of table I.
 pub(crate) struct Board {
     pub gpu: &'static str,
-    /// Core clocks in MHz.
+    /// The core clocks at which the paper measured the board, in MHz.
     pub core: &'static [f64],
-    /// Memory clocks in MHz.
+    /// The memory clocks at which the paper measured the board, in MHz.
     pub memory: &'static [f64],
-    /// The default core clock in MHz.
+    /// The board's default core clock in MHz.
     pub default: f64,
 }
 
+/// The three boards of the paper.
 pub(crate) const BOARDS: [Board; 3] = [
     Board {
         gpu: "tesla_p100",
@@ -47,8 +48,8 @@ pub(crate) const NETWORKS: [(&str, &[u64]); 4] = [
     ("resnet50", &[8, 16, 32]),
 ];
 
-/// The convolution algorithms that training was measured with.
+/// The convolution algorithms with which the paper measured training.
 pub(crate) const ALGORITHMS: [&str; 3] = ["gemm", "fft", "winograd"];
 
-/// The number of runs: the paper takes the mean of 120 repeats and does not say in how many runs.
+/// The number of runs of each configuration. The paper takes the mean of 120 repeats and does not say in how many runs.
 pub(crate) const RUNS: u32 = 5;

@@ -12,9 +12,10 @@ use crate::PapersError;
 use crate::Profiles;
 use crate::deviations::{Column, SimulatorDeviations, Table, Value};
 
+/// The name of the study, which selects the workload profiles.
 const STUDY: &str = "dvfs_2019";
 
-/// One simulated configuration of the study.
+/// One simulated configuration of the study and its results.
 struct Sample {
     network: &'static str,
     algorithm: Option<&'static str>,
@@ -24,7 +25,8 @@ struct Sample {
     watts: f64,
 }
 
-/// Simulates every configuration that fits into the board's memory, at each of the board's clocks and at `extra`.
+/// Simulates every configuration that fits into the board's memory, at each of the board's core clocks and at the clock
+/// `extra`, if given.
 fn samples(
     profiles: &Profiles,
     board: &Board,
@@ -97,6 +99,7 @@ fn saving(samples: &[Sample], board: &Board, is_included: impl Fn(&Sample) -> bo
     each.max_by(|a, b| a.0.total_cmp(&b.0)).unwrap_or_default()
 }
 
+/// Compares the simulated energy savings, speed and power with the paper.
 pub fn compare(profiles: &Profiles) -> Result<SimulatorDeviations, PapersError> {
     let (by_network, by_algorithm) = read_savings()?;
     let mut networks = Vec::new();
@@ -111,18 +114,18 @@ pub fn compare(profiles: &Profiles) -> Result<SimulatorDeviations, PapersError> 
             for cell in by_network.iter().filter(of_board) {
                 let (here, _) = saving(&samples, board, |s| s.network == cell.of);
                 let label = format!("{} {} {mode}", board.gpu, cell.of);
-                networks.push((label, vec![points(cell.saving.get(), here)]));
+                networks.push((label, vec![percentage(cell.saving.get(), here)]));
             }
             for cell in by_algorithm.iter().filter(of_board) {
                 let (here, _) = saving(&samples, board, |s| s.algorithm == Some(&cell.of));
                 let label = format!("{} {}", board.gpu, cell.of);
-                algorithms.push((label, vec![points(cell.saving.get(), here)]));
+                algorithms.push((label, vec![percentage(cell.saving.get(), here)]));
             }
             if is_turing {
-                facts.extend(faster(&samples, board, mode));
+                facts.extend(speed_gain_rows(&samples, board, mode));
             }
             if board.gpu == VOLTA && mode == Mode::Train {
-                facts.extend(alexnet_1024(&samples, board));
+                facts.extend(alexnet_1024_rows(&samples, board));
             }
         }
     }
@@ -141,13 +144,13 @@ pub fn compare(profiles: &Profiles) -> Result<SimulatorDeviations, PapersError> 
                 rows: networks,
             },
             Table {
-                title: "table IV: the same in training, by convolution algorithm, over all networks"
+                title: "table IV: energy saved in training by the best core clock, by convolution algorithm"
                     .to_owned(),
                 columns: vec![Column::difference("%", 1)],
                 rows: algorithms,
             },
             Table {
-                title: "sections IV-A and IV-B: averages of these".to_owned(),
+                title: "sections IV-A and IV-B: averages of tables III and IV".to_owned(),
                 columns: vec![Column::difference("%", 1)],
                 rows: averages,
             },
@@ -160,9 +163,11 @@ pub fn compare(profiles: &Profiles) -> Result<SimulatorDeviations, PapersError> 
     })
 }
 
+/// A row of a table: its label and its values.
 type LabelledValues = (String, Vec<Value>);
 
-/// The averages of a table's cells that the text gives, with a tolerance of one percentage point.
+/// The rows for the averages over cells of tables III and IV that the text states, with a tolerance of one percentage
+/// point.
 fn averages(
     networks: &[LabelledValues],
     algorithms: &[LabelledValues],
@@ -193,8 +198,8 @@ fn averages(
     Ok(rows)
 }
 
-/// A value in per cent, with a tolerance of two percentage points.
-fn points(published: f64, here: f64) -> Value {
+/// A percentage with a tolerance of two percentage points.
+fn percentage(published: f64, here: f64) -> Value {
     Value {
         published: 100.0 * published,
         here: 100.0 * here,
@@ -202,8 +207,8 @@ fn points(published: f64, here: f64) -> Value {
     }
 }
 
-/// The smallest and the largest gain in speed of a network at 1.5 times the default clock.
-fn faster(samples: &[Sample], board: &Board, mode: Mode) -> Vec<(String, Vec<Value>)> {
+/// The rows for the smallest and the largest gain in speed of any network at 1.5 times the default clock.
+fn speed_gain_rows(samples: &[Sample], board: &Board, mode: Mode) -> Vec<(String, Vec<Value>)> {
     let published = match mode {
         Mode::Train => [0.174, 0.382],
         Mode::Infer => [0.225, 0.330],
@@ -221,13 +226,14 @@ fn faster(samples: &[Sample], board: &Board, mode: Mode) -> Vec<(String, Vec<Val
         .zip(published)
         .map(|((which, here), published)| {
             let label = format!("{} {mode}: {which} speed gained at 1.5 x clock", board.gpu);
-            (label, vec![points(published, here)])
+            (label, vec![percentage(published, here)])
         })
         .collect()
 }
 
-/// AlexNet with batches of 1024: the best clock of 945 MHz, and the growth of speed and power from 510 MHz.
-fn alexnet_1024(samples: &[Sample], board: &Board) -> Vec<(String, Vec<Value>)> {
+/// The rows about AlexNet with batches of 1024: the best clock of 945 MHz, and the growth of speed and power from 510
+/// MHz.
+fn alexnet_1024_rows(samples: &[Sample], board: &Board) -> Vec<(String, Vec<Value>)> {
     let is_included = |s: &Sample| {
         s.network == "alexnet" && s.batch == 1024 && s.algorithm == Some(ALGORITHMS[0])
     };
@@ -245,11 +251,11 @@ fn alexnet_1024(samples: &[Sample], board: &Board) -> Vec<(String, Vec<Value>)> 
     vec![
         of(
             "speed from 510 to 945 MHz",
-            points(0.83, growth(|s| s.items_per_s)),
+            percentage(0.83, growth(|s| s.items_per_s)),
         ),
         of(
             "power from 510 to 945 MHz",
-            points(0.66, growth(|s| s.watts)),
+            percentage(0.66, growth(|s| s.watts)),
         ),
         of(
             "best clock",

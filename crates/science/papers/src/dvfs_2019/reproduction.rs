@@ -14,12 +14,17 @@ use crate::Reproduction;
 use crate::row::{Judgement, Label, ReproducedRow, Rows, ValueKind};
 use crate::simulated_runs::SweepRunner;
 
+/// The name of the paper on the command line.
 pub const PAPER: &str = "dvfs-2019";
+/// The citation of the paper.
 const SOURCE: &str = "Z. Tang, Y. Wang, Q. Wang, X. Chu: The Impact of GPU DVFS on the Energy and Performance of Deep Learning: an Empirical Study. e-Energy 2019";
 
+/// The share of the energy that the best core clock saves.
 const SAVING: ValueKind = ValueKind::difference("energy_saving", "energy saved [%]", 100.0, 1);
+/// The highest core clock that was set on a board.
 const HIGHEST_CLOCK: ValueKind =
     ValueKind::difference("core_clock_mhz", "highest core clock [MHz]", 1.0, 0);
+/// The default core clock of a board.
 const DEFAULT_CLOCK: ValueKind =
     ValueKind::difference("default_core_clock_mhz", "default clock [MHz]", 1.0, 0);
 
@@ -28,7 +33,7 @@ const CELL_TOLERANCE: Judgement = Judgement::Each(0.02);
 /// The tolerance of the averages in the text: one percentage point.
 const AVERAGE_TOLERANCE: Judgement = Judgement::Each(0.01);
 
-/// A configuration and the means of its runs.
+/// A configuration and the means of its runs in a sweep.
 pub(super) struct Sample {
     pub gpu: &'static str,
     pub mode: Mode,
@@ -42,6 +47,7 @@ pub(super) struct Sample {
 }
 
 impl Sample {
+    /// Reads the results of a sweep's point; `None` if it has no successful run.
     fn from_point(
         point: &Point,
         board: &Board,
@@ -66,12 +72,13 @@ impl Sample {
     }
 }
 
-fn list<T: ToString>(values: impl IntoIterator<Item = T>) -> Option<AxisText> {
+/// Writes values as the text of an axis, separated by commas.
+fn axis_text<T: ToString>(values: impl IntoIterator<Item = T>) -> Option<AxisText> {
     let values: Vec<String> = values.into_iter().map(|value| value.to_string()).collect();
     Some(AxisText(values.join(",")))
 }
 
-/// Sweeps one batch size of one network on one board. Returns nothing if the batch does not fit into memory.
+/// Sweeps one batch size of one network on one board. Returns `None` if the batch does not fit into memory.
 fn sweep(
     runner: &mut SweepRunner,
     board: &Board,
@@ -86,12 +93,12 @@ fn sweep(
         }),
         batch: Some(batch),
         repeat: Some(RUNS),
-        core_clock: list(board.core.iter().copied().chain(raised)),
-        memory_clock: list(board.memory),
+        core_clock: axis_text(board.core.iter().copied().chain(raised)),
+        memory_clock: axis_text(board.memory),
         ..Definition::simulated(board.gpu, &format!("{network}@dvfs_2019"))
     };
     if mode == Mode::Train {
-        let algorithms = list(ALGORITHMS).map(|axis| ("conv_algorithm".to_owned(), axis));
+        let algorithms = axis_text(ALGORITHMS).map(|axis| ("conv_algorithm".to_owned(), axis));
         definition.axis.extend(algorithms);
     }
     let study = match runner.sweep(definition) {
@@ -122,7 +129,7 @@ fn samples(runner: &mut SweepRunner) -> Result<Vec<Sample>, PapersError> {
     Ok(samples)
 }
 
-/// The geometric means of the included samples by core clock.
+/// The geometric means of a value over the included samples, one for each core clock.
 pub(super) fn by_clock(
     samples: &[Sample],
     board: &Board,
@@ -160,6 +167,7 @@ pub(super) fn saving(
     Some((groups.saving.get(), groups.groups[groups.best].by))
 }
 
+/// Runs all sweeps of the paper and compares the results with its tables and text.
 pub fn reproduce(runner: &mut SweepRunner) -> Result<Reproduction, PapersError> {
     let (by_network, by_algorithm) = read_savings()?;
     let text = read_text_facts()?;
@@ -185,7 +193,7 @@ pub fn reproduce(runner: &mut SweepRunner) -> Result<Reproduction, PapersError> 
     })
 }
 
-/// The rows of table I: the clocks.
+/// The rows of table I: the highest and the default core clock of each board.
 fn table_1() -> Result<Vec<ReproducedRow>, PapersError> {
     let mut rows = Rows::new("I");
     for printed in read_boards()? {
@@ -197,8 +205,8 @@ fn table_1() -> Result<Vec<ReproducedRow>, PapersError> {
         let theirs = highest(&mut printed.core.iter().map(|clock| clock.get()));
         let here = highest(&mut board.core.iter().copied());
         *rows.add(&labels, HIGHEST_CLOCK, theirs, here, Judgement::Each(0.0)) = match printed.gpu {
-            TURING => Some("fault of the text: it speaks of 2,050 MHz, and of 1.5 times the default (2,025 MHz); this table ends at 1,950 MHz".to_owned()),
-            VOLTA => Some("1,380 MHz is the PCIe board's, not that of power-capping-2022's V100".to_owned()),
+            TURING => Some("error in the paper's text: it names 2,050 MHz and 1.5 times the default (2,025 MHz), but table I ends at 1,950 MHz".to_owned()),
+            VOLTA => Some("1,380 MHz is the default of the PCIe V100; the V100 of power-capping-2022 is another board".to_owned()),
             _ => None,
         };
         let (theirs, here) = (Some(printed.default_core.get()), Some(board.default));
@@ -207,7 +215,7 @@ fn table_1() -> Result<Vec<ReproducedRow>, PapersError> {
     Ok(rows.rows)
 }
 
-/// The rows of a table of savings.
+/// The rows of table III or IV: the energy saved by the best core clock.
 fn savings(
     table: &str,
     of: &'static str,
@@ -241,7 +249,7 @@ fn savings(
     rows.rows
 }
 
-/// The rows of the averages over both tables that the text states.
+/// The rows for the averages over tables III and IV that the text states.
 fn averages(
     text: &[TextFact],
     table_3: &[ReproducedRow],

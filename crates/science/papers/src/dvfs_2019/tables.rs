@@ -11,14 +11,15 @@ use crate::tables::{PublishedError, damaged, network_name, read_rows};
 pub struct SavingCell {
     /// The name of the GPU's profile.
     pub gpu: &'static str,
-    /// The network (table III) or the convolution algorithm (table IV).
+    /// The network (table III) or the convolution algorithm (table IV) to which the saving applies.
     pub of: String,
-    /// Training or inference.
+    /// Whether the energy is that of training or of inference.
     pub mode: Mode,
-    /// The saved share of the energy per item.
+    /// The share of the energy per item that the best core clock saves.
     pub saving: Ratio,
 }
 
+/// A row of the file with tables III and IV, as it is written there.
 #[derive(Deserialize)]
 struct PrintedSaving {
     #[serde(alias = "network")]
@@ -28,7 +29,7 @@ struct PrintedSaving {
     energy_saving_pct: f64,
 }
 
-/// Reads tables III and IV.
+/// Reads the cells of table III and those of table IV.
 pub fn read_savings() -> Result<(Vec<SavingCell>, Vec<SavingCell>), PublishedError> {
     let cells = |file: &'static str,
                  name: fn(&'static str, &str) -> Result<String, PublishedError>| {
@@ -73,16 +74,17 @@ fn gpu(file: &'static str, printed: &str) -> Result<&'static str, PublishedError
 pub struct PrintedBoard {
     /// The name of the GPU's profile.
     pub gpu: &'static str,
-    /// The core clocks.
+    /// The core clocks at which the paper measured the board.
     pub core: Vec<Megahertz>,
-    /// The default core clock.
+    /// The board's default core clock.
     pub default_core: Megahertz,
-    /// The memory clocks.
+    /// The memory clocks at which the paper measured the board.
     pub memory: Vec<Megahertz>,
-    /// The default memory clock.
+    /// The board's default memory clock.
     pub default_memory: Megahertz,
 }
 
+/// A row of the file with table I, as it is written there.
 #[derive(Deserialize)]
 struct PrintedClocks {
     gpu: String,
@@ -92,7 +94,7 @@ struct PrintedClocks {
     default_memory_mhz: f64,
 }
 
-/// Reads table I.
+/// Reads the boards of table I.
 pub fn read_boards() -> Result<Vec<PrintedBoard>, PublishedError> {
     const FILE: &str = "dvfs_2019_table_1_gpus.csv";
     let clocks = |text: &str| {
@@ -116,19 +118,20 @@ pub fn read_boards() -> Result<Vec<PrintedBoard>, PublishedError> {
     read_rows(FILE)?.into_iter().map(of).collect()
 }
 
-/// A number in the text of dvfs_2019.
+/// A number that the text of dvfs_2019 states.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TextFact {
-    /// What the number is, with its unit.
+    /// What the number measures, with its unit.
     pub what: String,
     /// What the number applies to: `training`, `inference` or an algorithm.
     pub of: String,
-    /// The name of the GPU's profile; nothing for all GPUs together.
+    /// The name of the GPU's profile; `None` if the number applies to all GPUs together.
     pub gpu: Option<&'static str>,
-    /// The printed number.
+    /// The number as printed.
     pub value: f64,
 }
 
+/// A row of the file with the numbers of the text, as it is written there.
 #[derive(Deserialize)]
 struct PrintedFact {
     what: String,
@@ -137,7 +140,7 @@ struct PrintedFact {
     value: f64,
 }
 
-/// Reads the numbers in the text.
+/// Reads the numbers that the text states.
 pub fn read_text_facts() -> Result<Vec<TextFact>, PublishedError> {
     const FILE: &str = "dvfs_2019_text.csv";
     let of = |row: PrintedFact| {

@@ -8,12 +8,17 @@ use super::reproduction::{Sample, by_clock, saving};
 use super::tables::TextFact;
 use crate::row::{Conclusion, Judgement, Label, ReproducedRow, Rows, ValueKind, range_of};
 
+/// The number of parameters of a network.
 const PARAMETERS: ValueKind = ValueKind::relative("parameters", "parameters [millions]", 1e-6, 0);
-const CLOCK: ValueKind = ValueKind::difference("core_clock_mhz", "best core clock [MHz]", 1.0, 0);
-const POWER: ValueKind = ValueKind::difference("power_gain", "power added [%]", 100.0, 1);
-const FASTER: ValueKind = ValueKind::difference("speed_gain", "speed gained [%]", 100.0, 1);
+/// The core clock that saves the most energy.
+const BEST_CLOCK: ValueKind =
+    ValueKind::difference("core_clock_mhz", "best core clock [MHz]", 1.0, 0);
+/// The additional power at a higher clock.
+const POWER_GAIN: ValueKind = ValueKind::difference("power_gain", "power added [%]", 100.0, 1);
+/// The additional speed at a higher clock.
+const SPEED_GAIN: ValueKind = ValueKind::difference("speed_gain", "speed gained [%]", 100.0, 1);
 
-/// The rows of the text's numbers on speed and power. They have no tolerance here, because `deviations.rs` compares
+/// The rows for the numbers on speed and power in the text. They have no tolerance, because `deviations.rs` compares
 /// them without noise.
 pub fn text_rows(text: &[TextFact], samples: &[Sample]) -> Vec<ReproducedRow> {
     let mut rows = Rows::new("the text");
@@ -40,16 +45,22 @@ pub fn text_rows(text: &[TextFact], samples: &[Sample]) -> Vec<ReproducedRow> {
         };
         match fact.what.as_str() {
             "least_faster_pct" | "most_faster_pct" => {
-                let (low, high) = faster(samples, board, mode, speed);
+                let (low, high) = speed_gain_range(samples, board, mode, speed);
                 let (which, here) = match fact.what.as_str() {
                     "least_faster_pct" => ("slowest", low),
                     _ => ("fastest", high),
                 };
                 let mut labels = labels.to_vec();
                 labels.push(("network", which.into()));
-                let note = rows.add(&labels, FASTER, Some(share), Some(here), Judgement::Shown);
+                let note = rows.add(
+                    &labels,
+                    SPEED_GAIN,
+                    Some(share),
+                    Some(here),
+                    Judgement::Shown,
+                );
                 *note = Some(
-                    "at 1.5 times the default clock; the text says 2,050 MHz, table I ends at 1,950 MHz"
+                    "at 1.5 times the default clock; the text says 2,050 MHz, but table I ends at 1,950 MHz"
                         .to_owned(),
                 );
             }
@@ -57,26 +68,32 @@ pub fn text_rows(text: &[TextFact], samples: &[Sample]) -> Vec<ReproducedRow> {
                 let mut labels = labels.to_vec();
                 labels.push(("network", "alexnet-1024, 510-945 MHz".into()));
                 let here = growth(|sample| sample.items_per_s);
-                *rows.add(&labels, FASTER, Some(share), here, Judgement::Shown) = Some("fault of the text: it defines performance as time over batch, the inverse of what it shows".to_owned());
+                *rows.add(&labels, SPEED_GAIN, Some(share), here, Judgement::Shown) = Some("error in the paper's text: it defines performance as time over batch, but shows the inverse".to_owned());
             }
             "alexnet_1024_more_power_pct" => {
                 let mut labels = labels.to_vec();
                 labels.push(("network", "alexnet-1024, 510-945 MHz".into()));
                 let here = growth(|sample| sample.items_per_s * sample.joules_per_item);
-                rows.add(&labels, POWER, Some(share), here, Judgement::Shown);
+                rows.add(&labels, POWER_GAIN, Some(share), here, Judgement::Shown);
             }
             "alexnet_1024_best_mhz" => {
                 let mut labels = labels.to_vec();
                 labels.push(("network", "alexnet-1024".into()));
                 let best = board.and_then(|board| saving(samples, board, large));
                 let here = best.map(|(_, clock)| clock);
-                rows.add(&labels, CLOCK, Some(fact.value), here, Judgement::Shown);
+                rows.add(
+                    &labels,
+                    BEST_CLOCK,
+                    Some(fact.value),
+                    here,
+                    Judgement::Shown,
+                );
             }
             "googlenet_parameters_millions" => {
                 let labels = [("network", Label::from("googlenet"))];
                 let printed = Some(1e6 * fact.value);
                 *rows.add(&labels, PARAMETERS, printed, None, Judgement::Shown) = Some(
-                    "fault of table II: GoogLeNet has about 7 million; `sweetspot network` counts them"
+                    "error in table II: GoogLeNet has about 7 million parameters; `sweetspot network` counts them"
                         .to_owned(),
                 );
             }
@@ -86,8 +103,8 @@ pub fn text_rows(text: &[TextFact], samples: &[Sample]) -> Vec<ReproducedRow> {
     rows.rows
 }
 
-/// The smallest and the largest gain in speed of a network at 1.5 times the default clock.
-fn faster(
+/// The smallest and the largest gain in speed of any network at 1.5 times the default clock.
+fn speed_gain_range(
     samples: &[Sample],
     board: Option<&Board>,
     mode: Mode,
@@ -112,6 +129,7 @@ fn faster(
     range_of(NETWORKS.iter().filter_map(|(network, _)| gain(network)))
 }
 
+/// The paper's conclusions, and whether the reproduction confirms them.
 pub fn conclusions(samples: &[Sample], averages: &[ReproducedRow]) -> Vec<Conclusion> {
     let mut all = Vec::new();
     for (mode, words) in [(Mode::Train, "training"), (Mode::Infer, "inference")] {
@@ -128,7 +146,7 @@ pub fn conclusions(samples: &[Sample], averages: &[ReproducedRow]) -> Vec<Conclu
         all.push(Conclusion::new(
             match mode {
                 Mode::Train => "the best core clock saves 8.7 to 23.1 % of the energy of training, on average over networks",
-                Mode::Infer => "and 19.6 to 26.4 % of that of inference",
+                Mode::Infer => "the best core clock saves 19.6 to 26.4 % of the energy of inference, on average over networks",
             },
             low > 0.05,
             format!("{:.1} to {:.1} %", 100.0 * low, 100.0 * high),
@@ -143,7 +161,7 @@ pub fn conclusions(samples: &[Sample], averages: &[ReproducedRow]) -> Vec<Conclu
         *clock > board.core[0] && *clock < board.core[board.core.len() - 1]
     };
     all.push(Conclusion::new(
-        "on P100 and V100 energy has its valley in the middle of the core clocks",
+        "on P100 and V100 energy is least at a medium core clock",
         inner.len() == 2 && inner.iter().all(is_inside),
         inner
             .iter()
@@ -165,7 +183,7 @@ pub fn conclusions(samples: &[Sample], averages: &[ReproducedRow]) -> Vec<Conclu
     all
 }
 
-/// The conclusion about AlexNet with batches of 1024 on the V100, whose energy is least at a middle clock.
+/// The conclusion about AlexNet with batches of 1024 on the V100, whose energy is least at a medium clock.
 fn large_batch_conclusion(samples: &[Sample]) -> Option<Conclusion> {
     let board = BOARDS.iter().find(|board| board.gpu == VOLTA)?;
     let is_included = |sample: &Sample| {
@@ -181,10 +199,10 @@ fn large_batch_conclusion(samples: &[Sample]) -> Option<Conclusion> {
     let power = growth(|sample| sample.items_per_s * sample.joules_per_item)?;
     let (_, best) = saving(samples, board, is_included)?;
     Some(Conclusion::new(
-        "AlexNet in batches of 1024 on the V100: up to 945 MHz speed grows faster than power, and energy is least there",
+        "AlexNet in batches of 1024 on the V100: up to 945 MHz speed grows faster than power, and energy is least at 945 MHz",
         speed > power && best == 945.0,
         format!(
-            "{:+.0} % speed and {:+.0} % power from 510 to 945 MHz; least at {best} MHz",
+            "{:+.0} % speed and {:+.0} % power from 510 to 945 MHz; energy is least at {best} MHz",
             100.0 * speed,
             100.0 * power
         ),

@@ -9,12 +9,16 @@ use crate::PapersError;
 use crate::Profiles;
 use crate::deviations::{Column, SimulatorDeviations, Table, Value};
 
+/// The name of the study, which selects the workload profiles.
 const STUDY: &str = "h200";
+/// The profile of the measured GPU.
 const GPU: &str = "nvidia_h200";
 
-/// The smallest batch size at which the GPU limits the speed; for smaller ones the host does, whose time varies.
+/// The smallest batch size at which the GPU limits the speed. Smaller batches are limited by the host, whose time
+/// varies.
 const MIN_GPU_BOUND_BATCH: u64 = 64;
 
+/// Compares the simulated throughput and power at each batch size with the measurements.
 pub fn compare(profiles: &Profiles) -> Result<SimulatorDeviations, PapersError> {
     let mut rows = Vec::new();
     for (mode, row) in read_batch_rows()? {
@@ -49,7 +53,8 @@ pub fn compare(profiles: &Profiles) -> Result<SimulatorDeviations, PapersError> 
         free_parameters: profiles.count_fitted(STUDY, &[GPU], &[]),
         values: 2 * rows.len(),
         tables: vec![Table {
-            title: "measured by batch size: within 10 % from 64 on, 35 % below".to_owned(),
+            title: "measured by batch size: tolerance 10 % from a batch of 64 on, 35 % below"
+                .to_owned(),
             columns: vec![Column::relative("items/s", 0), Column::relative("W", 1)],
             rows,
         }],

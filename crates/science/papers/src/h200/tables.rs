@@ -10,13 +10,13 @@ use crate::tables::{PublishedError, read_rows};
 pub struct BatchRow {
     /// The name of the network in the profiles.
     pub network: String,
-    /// The batch size.
+    /// The batch size of the run.
     pub batch: u64,
-    /// The number of iterations in the run.
+    /// The number of measured iterations.
     pub iters: u64,
-    /// The items per second.
+    /// The throughput in items per second.
     pub samples_per_s: f64,
-    /// The mean power in watts.
+    /// The mean power of the GPU in watts.
     pub mean_w: f64,
 }
 

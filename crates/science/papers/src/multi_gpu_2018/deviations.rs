@@ -10,11 +10,14 @@ use crate::PapersError;
 use crate::Profiles;
 use crate::deviations::{Column, SimulatorDeviations, Table, Value};
 
+/// The name of the study, which selects the workload profiles.
 const STUDY: &str = "multi_gpu_2018";
+/// The profile of the Titan X of the Pascal generation.
 const PASCAL: &str = "titan_x_pascal";
+/// The profile of the Titan X of the Maxwell generation.
 const MAXWELL: &str = "titan_x_maxwell";
 
-/// The number of iterations of a run: enough for the GPU to be warm.
+/// The number of iterations of a run, which is enough to warm up the GPU.
 const ITERATIONS: u64 = 300;
 
 /// The names of the GPUs of a table's cell, the measured GPU first; four GPUs are two of each kind.
@@ -28,6 +31,7 @@ fn gpu_names(cell: &StepCell) -> Vec<&str> {
     }
 }
 
+/// The published and the simulated time, energy and power of one cell.
 fn compare_cell(profiles: &Profiles, cell: &StepCell) -> Result<Vec<Value>, PapersError> {
     let name = format!("{}@{STUDY}", cell.network);
     let gpus = gpu_names(cell);
@@ -58,10 +62,11 @@ fn compare_cell(profiles: &Profiles, cell: &StepCell) -> Result<Vec<Value>, Pape
     ])
 }
 
+/// Compares the simulated steps with tables 4, 5, 7 and 8.
 pub fn compare(profiles: &Profiles) -> Result<SimulatorDeviations, PapersError> {
     let mut tables: Vec<Table> = [
-        "one Titan X: a step of a batch; where watts contradict joules and seconds: in brackets",
-        "two and four (the second pair is of the other kind), from the all-reduce alone: not judged",
+        "one Titan X: a step of a batch; in brackets if the printed watts contradict joules and seconds",
+        "two and four Titan X (the second pair is of the other kind): computed, without a tolerance",
     ]
     .into_iter()
     .map(|title| Table {

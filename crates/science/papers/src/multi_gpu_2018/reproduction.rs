@@ -13,25 +13,40 @@ use crate::Reproduction;
 use crate::row::{Conclusion, Judgement, Label, ReproducedRow, Rows, ValueKind};
 use crate::simulated_runs::SweepRunner;
 
+/// The name of the paper on the command line.
 pub const PAPER: &str = "multi-gpu-2018";
+/// The citation of the paper.
 const SOURCE: &str = "F. M. Castro, N. Guil, M. J. Marín-Jiménez, J. Pérez-Serrano, M. Ujaldón: Energy-based Tuning of Convolutional Neural Networks on Multi-GPUs. 2018";
+/// The name of the study, which selects the workload profiles.
 const STUDY: &str = "multi_gpu_2018";
+/// The profile of the Titan X of the Pascal generation.
 pub const PASCAL: &str = "titan_x_pascal";
+/// The profile of the Titan X of the Maxwell generation.
 pub const MAXWELL: &str = "titan_x_maxwell";
 
-/// The number of items of a run: enough iterations for the GPU to be warm.
+/// The number of items of a run, which gives enough iterations to warm up the GPU.
 const ITEMS: u64 = 300 * 128;
 
+/// The time of one step of a batch.
 const TIME: ValueKind = ValueKind::relative("time_s", "time of a batch [ms]", 1e3, 0);
+/// The energy of one step of a batch.
 const ENERGY: ValueKind = ValueKind::relative("energy_j", "energy of a batch [J]", 1.0, 2);
+/// The mean power during one step of a batch.
 const POWER: ValueKind = ValueKind::relative("power_w", "power [W]", 1.0, 0);
+/// The time of a whole training.
 const WHOLE_TIME: ValueKind = ValueKind::relative("time_s", "training [ks]", 1e-3, 1);
+/// The energy of a whole training.
 const WHOLE_ENERGY: ValueKind = ValueKind::relative("energy_j", "training [MJ]", 1e-6, 2);
+/// The energy-delay product of a whole training.
 const WHOLE_EDP: ValueKind = ValueKind::relative("edp_js", "training [MJ ks]", 1e-9, 1);
+/// The iterations of a whole training.
 const ITERATIONS: ValueKind = ValueKind::relative("iterations", "iterations", 1.0, 0);
+/// The accuracy after a whole training.
 const ACCURACY: ValueKind = ValueKind::difference("accuracy", "accuracy [%]", 100.0, 1);
 
+/// The numbers of GPUs that the paper used.
 const GPU_COUNTS: [u64; 3] = [1, 2, 4];
+/// The four networks of the paper, by their names in the profiles.
 const NETWORKS: [&str; 4] = ["resnet_gait", "cnn2d", "caffenet", "resnet_im"];
 
 /// The time in seconds and the energy in joules of one step (forward or backward) of a batch.
@@ -52,6 +67,7 @@ pub struct JobMeasurement {
 }
 
 impl JobMeasurement {
+    /// Reads the results of a sweep's point; `None` if it has no successful run.
     fn from_point(
         point: &Point,
         gpu: &'static str,
@@ -90,15 +106,18 @@ impl JobMeasurement {
         })
     }
 
+    /// The time of both steps in seconds.
     pub fn time(&self) -> f64 {
         self.forward.time + self.backward.time
     }
 
+    /// The energy of both steps in joules.
     pub fn energy(&self) -> f64 {
         self.forward.energy + self.backward.energy
     }
 }
 
+/// Sweeps the batch sizes of a network on a number of GPUs.
 fn sweep(
     runner: &mut SweepRunner,
     gpu: &'static str,
@@ -120,6 +139,7 @@ fn sweep(
     })
 }
 
+/// Runs all sweeps of the paper and compares the results with its tables.
 pub fn reproduce(runner: &mut SweepRunner) -> Result<Reproduction, PapersError> {
     let cells = read_step_cells()?;
     let mut measured: Vec<JobMeasurement> = Vec::new();
@@ -157,14 +177,14 @@ pub fn reproduce(runner: &mut SweepRunner) -> Result<Reproduction, PapersError> 
         rows,
         counted_tolerances: Vec::new(),
         not_reproduced: vec![
-            "tables 12 and 13 (accuracy) need real training: a simulated GPU learns nothing"
+            "tables 12 and 13 (accuracy) need real training: a simulated GPU does not learn"
                 .to_owned(),
         ],
         jobs: Vec::new(),
     })
 }
 
-/// Finds the measurement of a job; nothing if the job did not fit into memory.
+/// Finds the measurement of a job; `None` if the job did not fit into memory.
 pub fn find<'a>(
     measured: &'a [JobMeasurement],
     gpu: &str,
@@ -198,7 +218,7 @@ fn table_3() -> Result<Vec<ReproducedRow>, PapersError> {
     Ok(rows.rows)
 }
 
-/// The rows of tables 4, 5, 7 and 8 for one cell.
+/// The rows of tables 4, 5, 7 and 8 for one cell: time, energy and power of a step.
 fn step_rows(cell: &StepCell, measured: &[JobMeasurement]) -> Vec<ReproducedRow> {
     let tables = match cell.gpu.as_str() {
         PASCAL => ("4", "5"),
@@ -235,7 +255,7 @@ fn step_rows(cell: &StepCell, measured: &[JobMeasurement]) -> Vec<ReproducedRow>
     times.rows
 }
 
-/// The rows of tables 6 and 9: whole trainings on all GPUs.
+/// The rows of tables 6 and 9: time, energy and energy-delay product of whole trainings on all GPUs.
 fn training_rows(
     measured: &[JobMeasurement],
     cells: &[StepCell],
@@ -269,7 +289,7 @@ fn training_rows(
         let printed = |value: Option<f64>, scale: f64| value.map(|value| value * scale);
         if row.kiloseconds.is_none() {
             *rows.add(&labels, WHOLE_TIME, None, time, shown) =
-                Some("empty in the table: the batch did not fit".to_owned());
+                Some("empty in the table: the batch did not fit into memory".to_owned());
         } else {
             rows.add(
                 &labels,
@@ -311,6 +331,7 @@ fn accuracy() -> Result<Vec<ReproducedRow>, PapersError> {
     Ok(all)
 }
 
+/// The paper's conclusions, and whether the reproduction confirms them.
 fn conclusions(measured: &[JobMeasurement]) -> Vec<Conclusion> {
     let mut faster = Vec::new();
     let mut leaner = Vec::new();
@@ -347,7 +368,7 @@ fn conclusions(measured: &[JobMeasurement]) -> Vec<Conclusion> {
     }
     vec![
         Conclusion::new(
-            "one Pascal is ahead of one Maxwell in time and energy for 2D-CNN, CaffeNet and ResNetIm (by 30 to 40 %)",
+            "one Pascal needs 30 to 40 % less time and energy than one Maxwell for 2D-CNN, CaffeNet and ResNetIm",
             faster.iter().chain(&leaner).all(|gain| *gain > 0.0),
             format!(
                 "{} less time, {} less energy",
@@ -358,7 +379,7 @@ fn conclusions(measured: &[JobMeasurement]) -> Vec<Conclusion> {
         Conclusion::new(
             "on one GPU the largest batch costs no more energy for an item than the smallest",
             larger.iter().all(|ratio| *ratio < 1.05),
-            format!("{} of that of a batch of 64", range(&larger)),
+            format!("{} of the energy with a batch of 64", range(&larger)),
         ),
         Conclusion::new(
             "four GPUs take more energy for a batch than one",

@@ -6,33 +6,38 @@ use super::tables::NetworkCost;
 use crate::PapersError;
 use crate::row::{Judgement, Label, ReproducedRow, Rows, ValueKind};
 
+/// The number of layers of a network.
 const LAYERS: ValueKind = ValueKind::difference("layers", "layers", 1.0, 0);
+/// The arithmetic operations for one sample.
 const OPERATIONS: ValueKind = ValueKind::relative("operations", "operations [millions]", 1e-6, 2);
+/// The data read for one sample.
 const READ: ValueKind = ValueKind::relative("read_bytes", "read [MB]", 1.0 / MEGABYTE, 1);
+/// The data written for one sample.
 const WRITTEN: ValueKind = ValueKind::relative("written_bytes", "written [MB]", 1.0 / MEGABYTE, 1);
+/// The computation-to-communication ratio: operations per byte read.
 const CTC: ValueKind = ValueKind::relative("ctc", "CTC", 1.0, 1);
-/// The megabyte of the paper, in bytes.
+/// The number of bytes in a megabyte as the paper counts it.
 const MEGABYTE: f64 = 1_048_576.0;
 
-/// The label of the interpretation of the paper that the built-in networks follow.
+/// The label of the main interpretation of the paper's text, which the built-in networks follow.
 const MAIN_READING: &str = "as the text describes it";
-/// The relative deviation up to which a printed value counts as following from the text.
+/// The largest relative deviation at which a printed value is considered to follow from the text.
 const TEXT_TOLERANCE: f64 = 0.02;
 
-/// The rows for each network as the text describes it, and for other interpretations of that text.
+/// The rows of table 1 for each network as the text describes it, and for other interpretations of that text.
 pub fn rows(printed: &[NetworkCost]) -> Result<Vec<ReproducedRow>, PapersError> {
     let mut rows = Rows::new("1");
     for count in printed {
         let network = built_in(profile_name(&count.network))?;
-        add(&mut rows, count, &network, MAIN_READING, &network.layers);
+        add_network(&mut rows, count, &network, MAIN_READING, &network.layers);
         for variant in &network.variants {
-            add(&mut rows, count, &network, &variant.about, &variant.layers);
+            add_network(&mut rows, count, &network, &variant.about, &variant.layers);
         }
     }
     Ok(rows.rows)
 }
 
-/// The name of a printed network in the profiles.
+/// The profile name of a network, by its printed name.
 fn profile_name(printed: &str) -> &str {
     match printed {
         "ResNet" => "resnet_gait",
@@ -43,7 +48,14 @@ fn profile_name(printed: &str) -> &str {
     }
 }
 
-fn add(rows: &mut Rows, printed: &NetworkCost, network: &Network, reading: &str, layers: &[Layer]) {
+/// Adds the rows of one network under one interpretation (`reading`) of the paper's text.
+fn add_network(
+    rows: &mut Rows,
+    printed: &NetworkCost,
+    network: &Network,
+    reading: &str,
+    layers: &[Layer],
+) {
     let (table, precision) = (Convention::Table1, Precision::Fp32);
     let cost = Cost::of_layers(layers, network.batch, table, precision, 1, false);
     let total = cost.total();
@@ -75,13 +87,13 @@ fn add(rows: &mut Rows, printed: &NetworkCost, network: &Network, reading: &str,
         let note = rows.add(&labels, kind, Some(published), here, judgement);
         let off = here.is_none_or(|here| (here / published - 1.0).abs() > TEXT_TOLERANCE);
         if reading == MAIN_READING && off {
-            *note = Some(fault(&printed.network, kind).to_owned());
+            *note = Some(note_on_error(&printed.network, kind).to_owned());
         }
     }
 }
 
-/// The tolerance of a value: 1 % if it follows from the text, 2 % if it follows from one interpretation of the text,
-/// and none otherwise.
+/// The tolerance of a row: 1 % if the printed value follows from the text, 2 % if it follows from one interpretation of
+/// the text, and none otherwise.
 fn judgement(network: &str, reading: &str, kind: ValueKind) -> Judgement {
     match (network, reading) {
         ("CaffeNet", _) if kind != LAYERS => Judgement::Each(0.01),
@@ -90,14 +102,17 @@ fn judgement(network: &str, reading: &str, kind: ValueKind) -> Judgement {
     }
 }
 
-fn fault(network: &str, kind: ValueKind) -> &'static str {
+/// The note on a printed value that does not follow from the paper's text.
+fn note_on_error(network: &str, kind: ValueKind) -> &'static str {
     match network {
-        "CaffeNet" => "fault of the table: the text describes 23 layers",
+        "CaffeNet" => "error in the paper's table: the text describes 23 layers",
         "2D-CNN" if kind == WRITTEN => {
-            "fault of the table: the four ReLUs alone write 1.2 MB, all layers 2.8 MB"
+            "error in the paper's table: the four ReLUs alone write 1.2 MB, all layers 2.8 MB"
         }
-        "2D-CNN" => "fault of the table: the count lacks one layer of 4096 x 4096",
-        "ResNet" => "fault of the table: near it only with stride 2 in the first convolution",
-        _ => "fault of the table: no reading of the network reaches these numbers",
+        "2D-CNN" => "error in the paper's table: its count lacks one layer of 4096 x 4096",
+        "ResNet" => {
+            "error in the paper's table: its values need a stride of 2 in the first convolution"
+        }
+        _ => "error in the paper's table: no interpretation of the network gives these numbers",
     }
 }

@@ -4,21 +4,22 @@ use super::reproduction::{JobMeasurement, find};
 use super::tables::{Efficiency, NetworkCost, StepCell};
 use crate::row::{Judgement, Label, ReproducedRow, Rows, ValueKind};
 
+/// The floating-point operations per second and watt.
 const EFFICIENCY: ValueKind = ValueKind::relative("flops_per_watt", "GFLOPS/W", 1e-9, 1);
 
-/// The values from which table 11 is computed.
+/// The values from which the efficiencies of table 11 are computed.
 pub struct EfficiencyTable<'a> {
     pub counts: &'a [NetworkCost],
     pub cells: &'a [StepCell],
     pub measured: &'a [JobMeasurement],
 }
 
-/// The rounding error of the printed values.
+/// The rounding error of the printed GFLOPS per watt.
 const ROUNDING: f64 = 0.05;
 
 impl EfficiencyTable<'_> {
-    /// The operations per joule: twice the operations of table 1, divided by the joules of forward and backward on all
-    /// GPUs.
+    /// The operations per joule of a row: twice the operations of table 1, divided by `joules` of forward and backward
+    /// steps on all GPUs.
     fn efficiency(&self, row: &Efficiency, joules: f64) -> Option<f64> {
         let name = row.network.as_deref()?;
         let count = self.counts.iter().find(|count| count.network == name)?;
@@ -26,8 +27,8 @@ impl EfficiencyTable<'_> {
         Some(2.0 * row.batch_size? as f64 * operations / (row.gpus as f64 * joules))
     }
 
-    /// The efficiency that follows from the simulated joules.
-    fn reproduced(&self, row: &Efficiency) -> Option<f64> {
+    /// The efficiency of a row, computed from the simulated joules.
+    fn efficiency_from_simulation(&self, row: &Efficiency) -> Option<f64> {
         let name = row.network.as_deref()?;
         let cell = self
             .cells
@@ -38,7 +39,7 @@ impl EfficiencyTable<'_> {
         self.efficiency(row, one.energy())
     }
 
-    /// The efficiency that follows from the printed joules.
+    /// The efficiency of a row, computed from the printed joules.
     fn printed(&self, row: &Efficiency) -> Option<f64> {
         let own = self.cells.iter().filter(|cell| {
             cell.gpu == row.measured_gpu
@@ -51,19 +52,21 @@ impl EfficiencyTable<'_> {
         self.efficiency(row, both)
     }
 
-    /// The rows for every cell and every average.
+    /// The rows of table 11, for every cell and every average.
     pub fn rows(&self, cells: &[Efficiency], averages: &[Efficiency]) -> Vec<ReproducedRow> {
         let mut rows = Rows::new("11");
         for row in cells {
             let printed = row.gflops_per_watt.map(|value| 1e9 * value);
-            let here = self.reproduced(row).filter(|_| printed.is_some());
+            let here = self
+                .efficiency_from_simulation(row)
+                .filter(|_| printed.is_some());
             let note = rows.add(&labels(row), EFFICIENCY, printed, here, Judgement::Shown);
             let follows = self.printed(row).zip(row.gflops_per_watt);
             *note = match follows {
-                None => Some("empty in the table: the batch did not fit".to_owned()),
+                None => Some("empty in the table: the batch did not fit into memory".to_owned()),
                 Some((from, value)) if (1e-9 * from - value).abs() > ROUNDING * 1.001 => {
                     Some(format!(
-                        "fault of the table: its joules and operations give {:.2}",
+                        "error in the paper's table: the printed joules and operations give {:.2}",
                         1e-9 * from
                     ))
                 }
@@ -88,7 +91,7 @@ impl EfficiencyTable<'_> {
             );
             let here = mean(
                 with_value()
-                    .filter_map(|cell| self.reproduced(cell))
+                    .filter_map(|cell| self.efficiency_from_simulation(cell))
                     .collect(),
             );
             let printed = row.gflops_per_watt;
@@ -104,7 +107,7 @@ impl EfficiencyTable<'_> {
                 .filter(|(from, printed)| (from - printed).abs() > 3.0 * ROUNDING)
                 .map(|(from, printed)| {
                     format!(
-                        "fault of the table: its own cells average {from:.2}, printed is {printed:.1}"
+                        "error in the paper's table: its cells average {from:.2}, printed is {printed:.1}"
                     )
                 });
         }
@@ -112,6 +115,7 @@ impl EfficiencyTable<'_> {
     }
 }
 
+/// The labels that identify a row.
 fn labels(row: &Efficiency) -> Vec<(&'static str, Label)> {
     let batch = row.batch_size.map(Label::from);
     vec![
@@ -125,7 +129,7 @@ fn labels(row: &Efficiency) -> Vec<(&'static str, Label)> {
     ]
 }
 
-/// Whether an average includes a cell.
+/// Whether the average is taken over cells that include this one.
 fn is_part(cell: &Efficiency, average: &Efficiency) -> bool {
     cell.measured_gpu == average.measured_gpu
         && cell.gpus == average.gpus

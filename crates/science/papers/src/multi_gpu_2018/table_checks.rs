@@ -2,7 +2,8 @@
 
 use super::tables::StepCell;
 
-/// A note if the printed watts are not the printed joules divided by seconds, or are more than the board can draw.
+/// Returns a note if the printed watts are not the printed joules divided by the printed seconds, or exceed what the
+/// board can draw.
 pub fn contradiction(cell: &StepCell) -> Option<String> {
     if cell.is_consistent() {
         return None;
@@ -13,22 +14,22 @@ pub fn contradiction(cell: &StepCell) -> Option<String> {
         false => "",
     };
     Some(format!(
-        "fault of the table: its joules over its seconds are {:.0} W, printed are {:.0} W{beyond}",
+        "error in the paper's table: its joules divided by its seconds are {:.0} W, but {:.0} W is printed{beyond}",
         power.get(),
         cell.power.get()
     ))
 }
 
-/// Why a cell has no tolerance; nothing if it has one.
+/// The reason why a cell has no tolerance; `None` if it has one.
 pub fn why_unjudged(cell: &StepCell) -> Option<String> {
     match (cell.gpus, cell.is_consistent()) {
         (1, true) => None,
         (1, false) => {
-            Some("not judged: its watts, joules and seconds contradict each other".into())
+            Some("no tolerance: the printed watts, joules and seconds contradict each other".into())
         }
-        (2, _) => Some("not judged: follows from one GPU and the all-reduce alone".into()),
+        (2, _) => Some("no tolerance: computed from one GPU and the all-reduce".into()),
         _ => Some(
-            "not judged: follows from the all-reduce alone; \"4 GPUs\" are 2 Pascal and 2 Maxwell"
+            "no tolerance: computed from one GPU and the all-reduce; \"4 GPUs\" are 2 Pascal and 2 Maxwell"
                 .into(),
         ),
     }

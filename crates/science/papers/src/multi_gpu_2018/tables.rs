@@ -10,9 +10,9 @@ use crate::tables::{PublishedError, network_name, read_rows};
 pub struct StepCell {
     /// The name of the measured GPU's profile.
     pub gpu: String,
-    /// The step: `forward` or `backward`.
+    /// Whether the step is `forward` or `backward`.
     pub step: String,
-    /// The number of GPUs.
+    /// The number of GPUs that the batch is divided among.
     pub gpus: u64,
     /// The name of the network in the profiles.
     pub network: &'static str,
@@ -20,11 +20,11 @@ pub struct StepCell {
     pub printed_network: String,
     /// The batch size of all GPUs together.
     pub batch: u64,
-    /// The time of a batch.
+    /// The printed time of the step for one batch.
     pub time: Seconds,
-    /// The energy of a batch on the measured GPU.
+    /// The printed energy of the step for one batch, on the measured GPU alone.
     pub energy: Joules,
-    /// The printed power.
+    /// The printed mean power of the measured GPU.
     pub power: Watts,
 }
 
@@ -39,6 +39,7 @@ impl StepCell {
     }
 }
 
+/// A row of the file with tables 4, 5, 7 and 8, as it is written there.
 #[derive(Deserialize)]
 struct PrintedStep {
     measured_gpu: String,
@@ -51,7 +52,7 @@ struct PrintedStep {
     watts_one_gpu: Option<f64>,
 }
 
-/// Reads the filled cells of tables 4, 5, 7 and 8.
+/// Reads the cells of tables 4, 5, 7 and 8 that are not empty.
 pub fn read_step_cells() -> Result<Vec<StepCell>, PublishedError> {
     const FILE: &str = "multi_gpu_2018_tables_4_5_7_8.csv";
     let mut cells = Vec::new();
@@ -82,19 +83,19 @@ pub fn read_step_cells() -> Result<Vec<StepCell>, PublishedError> {
 pub struct NetworkCost {
     /// The printed name of the network.
     pub network: String,
-    /// The number of layers.
+    /// The printed number of layers.
     pub layers: u64,
-    /// The arithmetic operations in millions.
+    /// The arithmetic operations for one sample, in millions.
     pub arithmetic_operations_millions: f64,
-    /// The data read in megabytes.
+    /// The data read for one sample, in megabytes of 2^20 bytes.
     pub data_read_mb: f64,
-    /// The data written in megabytes.
+    /// The data written for one sample, in megabytes of 2^20 bytes.
     pub data_written_mb: f64,
     /// The computation-to-communication ratio: operations per byte read.
     pub ctc_ratio: f64,
 }
 
-/// Reads table 1.
+/// Reads the network costs of table 1.
 pub fn read_network_costs() -> Result<Vec<NetworkCost>, PublishedError> {
     read_rows("multi_gpu_2018_table_1_networks.csv")
 }
@@ -104,15 +105,15 @@ pub fn read_network_costs() -> Result<Vec<NetworkCost>, PublishedError> {
 pub struct Iterations {
     /// The printed name of the network.
     pub network: String,
-    /// The batch size.
+    /// The batch size of the training.
     pub batch_size: u64,
-    /// The iterations of the whole training.
+    /// The number of iterations of the whole training.
     pub iterations: u64,
-    /// The epochs of the whole training.
+    /// The number of epochs of the whole training.
     pub epochs: u64,
 }
 
-/// Reads table 3.
+/// Reads the iterations of table 3.
 pub fn read_iterations() -> Result<Vec<Iterations>, PublishedError> {
     read_rows("multi_gpu_2018_table_3_iterations.csv")
 }
@@ -124,19 +125,19 @@ pub struct WholeTraining {
     pub measured_gpu: String,
     /// The printed name of the network.
     pub network: String,
-    /// The number of GPUs.
+    /// The number of GPUs that the batch is divided among.
     pub gpus: u64,
-    /// The batch size.
+    /// The batch size of all GPUs together.
     pub batch_size: u64,
-    /// The printed time; nothing if the cell is empty.
+    /// The printed time in kiloseconds; `None` if the cell is empty.
     pub kiloseconds: Option<f64>,
-    /// The printed energy; nothing if the cell is empty.
+    /// The printed energy of all GPUs in megajoules; `None` if the cell is empty.
     pub megajoules: Option<f64>,
-    /// The printed energy-delay product in megajoules times kiloseconds.
+    /// The printed energy-delay product in megajoules times kiloseconds; `None` if the cell is empty.
     pub edp: Option<f64>,
 }
 
-/// Reads tables 6 and 9.
+/// Reads the whole trainings of tables 6 and 9.
 pub fn read_whole_trainings() -> Result<Vec<WholeTraining>, PublishedError> {
     read_rows("multi_gpu_2018_tables_6_9.csv")
 }
@@ -146,13 +147,13 @@ pub fn read_whole_trainings() -> Result<Vec<WholeTraining>, PublishedError> {
 pub struct Efficiency {
     /// The name of the measured GPU's profile.
     pub measured_gpu: String,
-    /// The printed name of the network; nothing for an average over all networks.
+    /// The printed name of the network; `None` for an average over all networks.
     pub network: Option<String>,
-    /// The number of GPUs.
+    /// The number of GPUs that the batch is divided among.
     pub gpus: u64,
-    /// The batch size; nothing for an average over all batch sizes.
+    /// The batch size; `None` for an average over all batch sizes.
     pub batch_size: Option<u64>,
-    /// The printed efficiency; nothing if the cell is empty.
+    /// The printed efficiency; `None` if the cell is empty.
     pub gflops_per_watt: Option<f64>,
 }
 
@@ -173,15 +174,15 @@ pub struct Accuracy {
     pub network: String,
     /// The dataset of the training.
     pub dataset: String,
-    /// The batch size.
+    /// The batch size of the training.
     pub batch_size: u64,
-    /// The measure of accuracy: `average`, `top-1`, `top-5`.
+    /// How the accuracy is measured: `average`, `top-1` or `top-5`.
     pub measure: String,
     /// The accuracy in per cent.
     pub accuracy_pct: f64,
 }
 
-/// Reads tables 12 and 13.
+/// Reads the accuracies of tables 12 and 13.
 pub fn read_accuracies() -> Result<Vec<Accuracy>, PublishedError> {
     read_rows("multi_gpu_2018_tables_12_13_accuracy.csv")
 }

@@ -9,23 +9,26 @@ use crate::PapersError;
 use crate::Profiles;
 use crate::deviations::{Column, SimulatorDeviations, Table, Value};
 
+/// The name of the study, which selects the workload profiles.
 const STUDY: &str = "node_power_capping_2023";
+/// The profile of the paper's GPUs.
 const GPU: &str = "quadro_rtx_6000";
-/// The default cap in watts.
+/// The default power cap of a GPU in watts.
 const DEFAULT_CAP: f64 = 260.0;
-/// The cap that the paper recommends, in watts.
+/// The power cap of a GPU that the paper recommends, in watts.
 const RECOMMENDED_CAP: f64 = 170.0;
 
-/// The time and energy of the node at each cap.
+/// The time and energy of the node at each power cap in watts.
 struct Curve(Vec<(f64, Outcome)>);
 
 impl Curve {
+    /// The time and energy of the node at a power cap, which must be one of the curve's.
     fn outcome_at(&self, cap: f64) -> Outcome {
         let found = self.0.iter().find(|(at, _)| *at == cap);
         found.unwrap_or(&self.0[0]).1.clone()
     }
 
-    /// The best cap for an objective, and the value there; the default cap is the reference.
+    /// The best cap in watts for an objective, and the objective's value there. The default cap is the reference.
     fn best(&self, objective: Objective) -> (f64, f64) {
         let reference = self.outcome_at(DEFAULT_CAP);
         let value = |outcome: &Outcome| objective.value(outcome, &reference).unwrap_or(f64::NAN);
@@ -41,7 +44,7 @@ impl Curve {
     }
 }
 
-/// The value of an objective that needs no reference.
+/// The value of an objective that needs no reference run.
 fn value_of(objective: Objective, outcome: &Outcome) -> f64 {
     objective.value(outcome, outcome).unwrap_or(f64::NAN)
 }
@@ -59,6 +62,7 @@ fn curve(profiles: &Profiles, gpus: u64) -> Result<Curve, PapersError> {
     Ok(Curve(in_watts.collect()))
 }
 
+/// Compares the simulated savings, speed-ups and best caps with the paper.
 pub fn compare(profiles: &Profiles) -> Result<SimulatorDeviations, PapersError> {
     let facts = read_node_facts()?;
     let mut curves = Vec::new();
@@ -99,9 +103,11 @@ pub fn compare(profiles: &Profiles) -> Result<SimulatorDeviations, PapersError> 
     })
 }
 
+/// A row of a table: its label and its values.
 type LabelledValues = (String, Vec<Value>);
 
-fn labelled(label: String, published: f64, here: f64, tolerance: f64) -> LabelledValues {
+/// A row with one value.
+fn labelled_value(label: String, published: f64, here: f64, tolerance: f64) -> LabelledValues {
     let value = Value {
         published,
         here,
@@ -110,14 +116,19 @@ fn labelled(label: String, published: f64, here: f64, tolerance: f64) -> Labelle
     (label, vec![value])
 }
 
-/// The savings of the best caps, and the changes at the recommended cap.
+/// The rows for the energy that the best caps save, and for the changes of time and energy at the recommended cap.
 fn savings(facts: &NodeFacts, curves: &[Curve]) -> Vec<LabelledValues> {
     let mut savings = Vec::new();
     for ((gpus, published), curve) in facts.savings.iter().zip(curves) {
         let (_, least) = curve.best(Objective::Energy);
         let here = 1.0 - least / value_of(Objective::Energy, &curve.outcome_at(DEFAULT_CAP));
         let label = format!("{gpus} of 8 GPUs: node energy saved by the best cap");
-        savings.push(labelled(label, 100.0 * published.get(), 100.0 * here, 1.0));
+        savings.push(labelled_value(
+            label,
+            100.0 * published.get(),
+            100.0 * here,
+            1.0,
+        ));
     }
     let eight = &curves[3];
     let (chosen, default) = (
@@ -128,17 +139,18 @@ fn savings(facts: &NodeFacts, curves: &[Curve]) -> Vec<LabelledValues> {
     let joules = |outcome| value_of(Objective::Energy, outcome);
     let time = change((chosen.time / default.time).get());
     let energy = change(joules(&chosen) / joules(&default));
-    savings.push(labelled(
+    savings.push(labelled_value(
         "8 GPUs at 170 W: time".to_owned(),
         9.35,
         time,
         0.7,
     ));
     let label = "8 GPUs at 170 W: node energy".to_owned();
-    savings.push(labelled(label, -24.38, energy, 0.7));
+    savings.push(labelled_value(label, -24.38, energy, 0.7));
     savings
 }
 
+/// The rows for the speed-ups over one GPU.
 fn speedups(facts: &NodeFacts, curves: &[Curve]) -> Vec<LabelledValues> {
     let speedup = |gpus: usize, cap: f64| {
         (curves[0].outcome_at(cap).time / curves[gpus].outcome_at(cap).time).get()
@@ -151,7 +163,7 @@ fn speedups(facts: &NodeFacts, curves: &[Curve]) -> Vec<LabelledValues> {
     let pairs = speedups.into_iter().zip(facts.speedups);
     pairs
         .map(|((what, here), published)| {
-            labelled(
+            labelled_value(
                 format!("speed-up of {what} over one"),
                 published,
                 here,
@@ -161,6 +173,7 @@ fn speedups(facts: &NodeFacts, curves: &[Curve]) -> Vec<LabelledValues> {
         .collect()
 }
 
+/// The rows for the times with 8 GPUs in figure 7.
 fn times(eight: &Curve) -> Vec<LabelledValues> {
     [
         ("260 W", 85.6, DEFAULT_CAP),
@@ -169,12 +182,12 @@ fn times(eight: &Curve) -> Vec<LabelledValues> {
     .into_iter()
     .map(|(text, published, cap)| {
         let here = eight.outcome_at(cap).time.get();
-        labelled(format!("8 GPUs at {text}"), published, here, 0.05)
+        labelled_value(format!("8 GPUs at {text}"), published, here, 0.05)
     })
     .collect()
 }
 
-/// The gains of the best caps by each metric, and those caps.
+/// The rows for the gain of the best cap by each metric, and the rows for those caps.
 fn best_caps(facts: &NodeFacts, eight: &Curve) -> (Vec<LabelledValues>, Vec<LabelledValues>) {
     let default = eight.outcome_at(DEFAULT_CAP);
     let mut metrics = Vec::new();
@@ -192,9 +205,9 @@ fn best_caps(facts: &NodeFacts, eight: &Curve) -> (Vec<LabelledValues>, Vec<Labe
         let (best, here) = eight.best(objective);
         let here = 100.0 * gain_of(here, &default);
         let label = format!("8 GPUs: best {objective}, gain");
-        metrics.push(labelled(label, 100.0 * gain.get(), here, 0.7));
+        metrics.push(labelled_value(label, 100.0 * gain.get(), here, 0.7));
         let label = format!("8 GPUs: cap of the best {objective} [W]");
-        caps.push(labelled(label, cap.get(), best, 10.0));
+        caps.push(labelled_value(label, cap.get(), best, 10.0));
     }
     (metrics, caps)
 }

@@ -10,24 +10,35 @@ use crate::Reproduction;
 use crate::row::{Conclusion, Judgement, Label, ReproducedRow, Rows, ValueKind};
 use crate::simulated_runs::{CapCurve, SweepRunner};
 
+/// The name of the paper on the command line.
 pub const PAPER: &str = "node-power-capping-2023";
+/// The citation of the paper.
 const SOURCE: &str = "G. Koszczał, J. Dobrosolski, M. Matuszek, P. Czarnul: Performance and Energy Aware Training of a Deep Neural Network in a Multi-GPU Environment with Power Capping. Euro-Par 2023 Workshops";
+/// The name of the study, which selects the workload profiles.
 const STUDY: &str = "node_power_capping_2023";
 
+/// The gain of the best cap over the default cap, by one metric.
 const GAIN: ValueKind = ValueKind::difference("gain", "gain [%]", 100.0, 2);
+/// The best power cap by one metric.
 const CAP: ValueKind = ValueKind::difference("power_cap_w", "best cap [W]", 1.0, 0);
+/// The simulated gain at the cap that the paper found best.
 const GAIN_AT_PUBLISHED_CAP: ValueKind =
     ValueKind::difference("gain_at_published_cap", "gain at their cap [%]", 100.0, 2);
+/// The share of the node's energy that the best cap saves.
 const SAVING: ValueKind = ValueKind::difference("energy_saving", "energy saved [%]", 100.0, 2);
+/// The speed-up over one GPU.
 const SPEEDUP: ValueKind = ValueKind::relative("speedup", "speed-up", 1.0, 2);
+/// The time of the training.
 const TIME: ValueKind = ValueKind::relative("time_s", "time [s]", 1.0, 1);
 
+/// The numbers of GPUs that the paper used.
 const GPU_COUNTS: [u64; 4] = [1, 2, 4, 8];
-/// The default cap in watts.
+/// The default power cap of a GPU in watts.
 const DEFAULT_CAP: f64 = 260.0;
-/// The cap that the paper recommends, in watts.
+/// The power cap of a GPU that the paper recommends, in watts.
 const RECOMMENDED_CAP: f64 = 170.0;
 
+/// Sweeps the power caps with a job on `gpus` GPUs of the node.
 fn sweep(runner: &mut SweepRunner, gpus: u64) -> Result<CapCurve, PapersError> {
     let study = runner.sweep(Definition {
         node: Some(STUDY.to_owned()),
@@ -41,6 +52,7 @@ fn sweep(runner: &mut SweepRunner, gpus: u64) -> Result<CapCurve, PapersError> {
     Ok(CapCurve::new(&study))
 }
 
+/// Runs all sweeps of the paper and compares the results with its tables and text.
 pub fn reproduce(runner: &mut SweepRunner) -> Result<Reproduction, PapersError> {
     let facts = read_node_facts()?;
     let mut curves = Vec::new();
@@ -49,7 +61,7 @@ pub fn reproduce(runner: &mut SweepRunner) -> Result<Reproduction, PapersError> 
     }
     let mut rows = table_1(&facts, &curves[3].1);
     rows.extend(figure_7(&facts, &curves));
-    rows.extend(text(&facts, &curves));
+    rows.extend(savings_rows(&facts, &curves));
     Ok(Reproduction {
         paper: PAPER,
         source: SOURCE,
@@ -62,6 +74,7 @@ pub fn reproduce(runner: &mut SweepRunner) -> Result<Reproduction, PapersError> 
     })
 }
 
+/// The objective for a metric, by its name in table 1.
 fn objective(metric: &str) -> Objective {
     match metric {
         "energy" => Objective::Energy,
@@ -72,7 +85,7 @@ fn objective(metric: &str) -> Objective {
     }
 }
 
-/// The gain in an objective at a cap over the default cap, as a fraction.
+/// The gain in an objective at a power cap over the default cap, as a fraction.
 fn gain_at(curve: &CapCurve, cap: f64, objective: Objective) -> Option<f64> {
     let own = curve.value(cap, objective)?;
     match objective {
@@ -81,6 +94,7 @@ fn gain_at(curve: &CapCurve, cap: f64, objective: Objective) -> Option<f64> {
     }
 }
 
+/// The rows of table 1: the gain and the cap of the best setting by each metric.
 fn table_1(facts: &NodeFacts, eight: &CapCurve) -> Vec<ReproducedRow> {
     let mut rows = Rows::new("1");
     for (metric, gain, cap) in &facts.best {
@@ -104,11 +118,13 @@ fn table_1(facts: &NodeFacts, eight: &CapCurve) -> Vec<ReproducedRow> {
     rows.rows
 }
 
-fn time(curves: &[(u64, CapCurve)], gpus: u64, cap: f64) -> Option<f64> {
+/// The time of the training in seconds, with this number of GPUs at this cap.
+fn training_time(curves: &[(u64, CapCurve)], gpus: u64, cap: f64) -> Option<f64> {
     let (_, curve) = curves.iter().find(|(count, _)| *count == gpus)?;
     Some(curve.outcome_at(cap)?.time.get())
 }
 
+/// The rows of figure 7: speed-ups and times.
 fn figure_7(facts: &NodeFacts, curves: &[(u64, CapCurve)]) -> Vec<ReproducedRow> {
     let mut rows = Rows::new("figure 7");
     let [four, eight, eight_capped] = facts.speedups;
@@ -121,20 +137,21 @@ fn figure_7(facts: &NodeFacts, curves: &[(u64, CapCurve)]) -> Vec<ReproducedRow>
     for (gpus, cap, printed) in printed {
         let labels: [(&'static str, Label); 2] =
             [("gpus", gpus.into()), ("power_cap_w", cap.into())];
-        let here = time(curves, 1, cap).zip(time(curves, gpus, cap));
+        let here = training_time(curves, 1, cap).zip(training_time(curves, gpus, cap));
         let here = here.map(|(one, all)| one / all);
         rows.add(&labels, SPEEDUP, Some(printed), here, Judgement::Each(0.05));
     }
     for (gpus, cap, printed) in &facts.times {
         let labels: [(&'static str, Label); 2] =
             [("gpus", (*gpus).into()), ("power_cap_w", cap.get().into())];
-        let here = time(curves, *gpus, cap.get());
+        let here = training_time(curves, *gpus, cap.get());
         rows.add(&labels, TIME, Some(printed.get()), here, Judgement::Shown);
     }
     rows.rows
 }
 
-fn text(facts: &NodeFacts, curves: &[(u64, CapCurve)]) -> Vec<ReproducedRow> {
+/// The rows of section 5: the energy that the best cap saves.
+fn savings_rows(facts: &NodeFacts, curves: &[(u64, CapCurve)]) -> Vec<ReproducedRow> {
     let mut rows = Rows::new("section 5");
     for (gpus, printed) in &facts.savings {
         let labels = [("gpus", Label::from(*gpus))];
@@ -146,6 +163,7 @@ fn text(facts: &NodeFacts, curves: &[(u64, CapCurve)]) -> Vec<ReproducedRow> {
     rows.rows
 }
 
+/// The paper's conclusions, and whether the reproduction confirms them.
 fn conclusions(curves: &[(u64, CapCurve)]) -> Vec<Conclusion> {
     let eight = &curves[3].1;
     let objectives = [
@@ -175,7 +193,9 @@ fn conclusions(curves: &[(u64, CapCurve)]) -> Vec<Conclusion> {
     let of_eight = eight.gain(Objective::Edp).map_or(0.0, |gain| 100.0 * gain);
     let scaling: Vec<f64> = [2, 4, 8]
         .into_iter()
-        .filter_map(|gpus| Some(time(curves, 1, DEFAULT_CAP)? / time(curves, gpus, DEFAULT_CAP)?))
+        .filter_map(|gpus| {
+            Some(training_time(curves, 1, DEFAULT_CAP)? / training_time(curves, gpus, DEFAULT_CAP)?)
+        })
         .collect();
     vec![
         Conclusion::new(

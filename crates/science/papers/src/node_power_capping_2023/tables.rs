@@ -5,19 +5,20 @@ use sweetspot_quantity::{Ratio, Seconds, Watts};
 
 use crate::tables::{Fact, PublishedError, find_fact, read_rows};
 
-/// What node_power_capping_2023 reports about its node.
+/// The published values about the server with 8 GPUs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NodeFacts {
-    /// The number of GPUs used, and the largest energy saving of any cap with them.
+    /// For each number of GPUs used, the largest share of energy that any cap saves.
     pub savings: Vec<(u64, Ratio)>,
     /// The speed-ups over one GPU: of 4 GPUs, of 8 GPUs at 260 W, and of 8 GPUs at 170 W.
     pub speedups: [f64; 3],
-    /// The times that figure 7 shows: the number of GPUs, the cap, and the time.
+    /// The times that figure 7 shows: the number of GPUs, the power cap, and the time of the training.
     pub times: Vec<(u64, Watts, Seconds)>,
-    /// The best caps with 8 GPUs: the metric, its gain, and the cap.
+    /// The best caps with 8 GPUs: the name of the metric, its gain, and the power cap.
     pub best: Vec<(String, Ratio, Watts)>,
 }
 
+/// A row of the file with table 1, as it is written there.
 #[derive(Deserialize)]
 struct PrintedBest {
     metric: String,
@@ -25,6 +26,7 @@ struct PrintedBest {
     power_cap_w: f64,
 }
 
+/// A row of the file with figure 7, as it is written there.
 #[derive(Deserialize)]
 struct PrintedTime {
     gpus: u64,
@@ -32,7 +34,7 @@ struct PrintedTime {
     time_s: f64,
 }
 
-/// Reads the facts, figure 7 and table 1.
+/// Reads the numbers of the text, figure 7 and table 1.
 pub fn read_node_facts() -> Result<NodeFacts, PublishedError> {
     const FACTS: &str = "node_power_capping_2023_facts.csv";
     let facts: Vec<Fact> = read_rows(FACTS)?;

@@ -11,8 +11,10 @@ use crate::PapersError;
 use crate::Profiles;
 use crate::deviations::{Column, SimulatorDeviations, TWO_PERCENT, Table, Value};
 
+/// The name of the study, which selects the workload profiles.
 const STUDY: &str = "power_capping_2022";
 
+/// Compares the simulated time and energy at each published cap with the paper.
 pub fn compare(profiles: &Profiles) -> Result<SimulatorDeviations, PapersError> {
     let mut rows = Vec::new();
     let mut different = BTreeSet::new();

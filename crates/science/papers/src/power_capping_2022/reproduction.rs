@@ -10,23 +10,32 @@ use crate::Reproduction;
 use crate::row::{Conclusion, CountedTolerance, Judgement, Label, Rows, ValueKind, range_of};
 use crate::simulated_runs::{CapCurve, SweepRunner, joules};
 
+/// The name of the paper on the command line.
 pub const PAPER: &str = "power-capping-2022";
+/// The citation of the paper.
 const SOURCE: &str = "A. Krzywaniak, P. Czarnul, J. Proficz: GPU power capping for energy-performance trade-offs in training of Deep Convolutional Neural Networks for image recognition. ICCS 2022";
 
-/// The GPUs of the paper and the numbers of their tables.
+/// The profile of each GPU of the paper, and the number of its table.
 pub const GPUS: [(&str, &str); 2] = [("quadro_rtx_6000", "2"), ("tesla_v100_sxm2_16gb", "3")];
 
+/// The mean power of a run.
 const POWER: ValueKind = ValueKind::relative("average_power_w", "average power [W]", 1.0, 1);
+/// The energy of a run.
 const ENERGY: ValueKind = ValueKind::relative("energy_j", "energy [kJ]", 1e-3, 3);
+/// The time of a run.
 const TIME: ValueKind = ValueKind::relative("time_s", "time [s]", 1.0, 1);
+/// The change of the energy against the default cap.
 const ENERGY_CHANGE: ValueKind = ValueKind::difference("energy_vs_default", "energy [%]", 100.0, 1);
+/// The change of the time against the default cap.
 const TIME_CHANGE: ValueKind = ValueKind::difference("time_vs_default", "time [%]", 100.0, 1);
+/// The best power cap for an objective.
 const CAP: ValueKind = ValueKind::difference("power_cap_w", "best cap [W]", 1.0, 0);
+/// How much worse the objective is at the published best cap than at the simulated best cap.
 const REGRET: ValueKind = ValueKind::difference("regret", "regret there [%]", 100.0, 2);
 
-/// The relative tolerance of times and energies.
+/// The relative tolerance of rows with times and energies.
 const RELATIVE_TOLERANCE: f64 = 0.03;
-/// The tolerance of the regret at the published best cap.
+/// The tolerance of the regret at the published best cap, as a fraction.
 const REGRET_TOLERANCE: f64 = 0.015;
 /// The tolerance of best caps in watts.
 const CAP_TOLERANCE: f64 = 10.0;
@@ -42,7 +51,7 @@ pub struct Curve {
     pub caps: CapCurve,
 }
 
-/// The objective for which a row of the tables is the best; nothing for the default row.
+/// The objective for which a row of the tables shows the best cap; `None` for the row of the default cap.
 pub fn objective(selection: &str) -> Option<Objective> {
     match selection {
         "min E" => Some(Objective::Energy),
@@ -79,6 +88,7 @@ fn curves(runner: &mut SweepRunner, printed: &[CapRow]) -> Result<Vec<Curve>, Pa
     Ok(curves)
 }
 
+/// Runs all sweeps of the paper and compares the results with its tables and text.
 pub fn reproduce(runner: &mut SweepRunner) -> Result<Reproduction, PapersError> {
     let printed = read_cap_rows()?;
     let curves = curves(runner, &printed)?;
@@ -115,12 +125,12 @@ pub fn reproduce(runner: &mut SweepRunner) -> Result<Reproduction, PapersError> 
     let counted_tolerances = vec![
         count(
             REGRET,
-            "the published best cap is within 1.5 % of the best here",
+            "at the published best cap, the objective is within 1.5 % of its simulated best value",
             MIN_SMALL_REGRETS,
         ),
         count(
             CAP,
-            "the best cap here is within 10 W of the published",
+            "the simulated best cap is within 10 W of the published one",
             MIN_NEAR_CAPS,
         ),
     ];
@@ -138,6 +148,7 @@ pub fn reproduce(runner: &mut SweepRunner) -> Result<Reproduction, PapersError> 
     })
 }
 
+/// The labels that identify a row.
 fn labels(row: &CapRow) -> Vec<(&'static str, Label)> {
     vec![
         ("gpu", row.gpu.as_str().into()),
@@ -147,7 +158,7 @@ fn labels(row: &CapRow) -> Vec<(&'static str, Label)> {
     ]
 }
 
-/// Adds power, energy and time at a published cap.
+/// Adds the rows for power, energy and time at a published cap.
 fn add_cap(rows: &mut Rows, row: &CapRow, default: &CapRow, curve: &Curve) {
     let here = curve.caps.outcome_at(row.power_cap.get());
     let reference = curve.caps.reference();
@@ -180,7 +191,7 @@ fn add_cap(rows: &mut Rows, row: &CapRow, default: &CapRow, curve: &Curve) {
     }
 }
 
-/// Adds the published best cap and the reproduced one.
+/// Adds the rows for the best cap: the published one beside the simulated one.
 fn add_best_cap(rows: &mut Rows, row: &CapRow, default: &CapRow, all: &[&CapRow], curve: &Curve) {
     let Some(objective) = objective(&row.selection) else {
         return;
@@ -197,11 +208,12 @@ fn add_best_cap(rows: &mut Rows, row: &CapRow, default: &CapRow, all: &[&CapRow]
     let small = Judgement::Counted(REGRET_TOLERANCE);
     let is_odd = row.gpu == GPUS[1].0 && row.network == "inception_v3" && row.selection == "min E";
     *rows.add(&labels, REGRET, Some(0.0), regret, small) = is_odd.then(|| {
-        "odd in the table: all other networks save most at 150 W, and a smooth curve through its own rows does too"
+        "odd in the table: all other networks save most at 150 W, and so does a smooth curve through this network's rows"
             .to_owned()
     });
 }
 
+/// The paper's conclusions, and whether the reproduction confirms them.
 fn conclusions(curves: &[Curve]) -> Vec<Conclusion> {
     let gains = |gpu: &str, objective: Objective| -> Vec<(f64, f64)> {
         let of_gpu = curves.iter().filter(|curve| curve.gpu == gpu);
@@ -235,8 +247,14 @@ fn conclusions(curves: &[Curve]) -> Vec<Conclusion> {
             Objective::Edp,
             "at the best EDP more energy is saved than time is lost, in per cent",
         ),
-        (Objective::Eds(2.0), "so it is at the best EDS(k=2.0)"),
-        (Objective::Eds(1.5), "and at the best EDS(k=1.5)"),
+        (
+            Objective::Eds(2.0),
+            "at the best EDS(k=2.0) more energy is saved than time is lost, in per cent",
+        ),
+        (
+            Objective::Eds(1.5),
+            "at the best EDS(k=1.5) more energy is saved than time is lost, in per cent",
+        ),
     ] {
         let both: Vec<(f64, f64)> = GPUS
             .iter()
@@ -268,7 +286,11 @@ fn conclusions(curves: &[Curve]) -> Vec<Conclusion> {
     all.push(Conclusion::new(
         "on the V100 energy is least at the lowest cap, 150 W, except for Inception v3",
         at_lowest.len() >= 5,
-        format!("so for {} of 6: {}", at_lowest.len(), at_lowest.join(", ")),
+        format!(
+            "for {} of 6 networks: {}",
+            at_lowest.len(),
+            at_lowest.join(", ")
+        ),
     ));
     all
 }

@@ -17,6 +17,7 @@ struct RoundedNumber {
 }
 
 impl RoundedNumber {
+    /// The range of values that round to `printed`; `half` is the largest rounding error.
     fn new(printed: f64, half: f64) -> Self {
         Self {
             low: printed - half,
@@ -24,6 +25,7 @@ impl RoundedNumber {
         }
     }
 
+    /// The range of this number divided by another one.
     fn over(self, other: Self) -> Self {
         Self {
             low: self.low / other.high,
@@ -31,6 +33,7 @@ impl RoundedNumber {
         }
     }
 
+    /// The range of this number times another one.
     fn times(self, other: Self) -> Self {
         Self {
             low: self.low * other.low,
@@ -38,20 +41,23 @@ impl RoundedNumber {
         }
     }
 
+    /// Whether both ranges have a common value.
     fn overlaps(self, other: Self) -> bool {
         self.low <= other.high && other.low <= self.high
     }
 }
 
+/// The range of a row's time in seconds.
 fn time(row: &CapRow) -> RoundedNumber {
     RoundedNumber::new(row.time.get(), HALF_TENTH)
 }
 
+/// The range of a row's energy in joules.
 fn energy(row: &CapRow) -> RoundedNumber {
     RoundedNumber::new(row.energy.get(), HALF_JOULE)
 }
 
-/// A note if the printed percentage against the default contradicts the printed absolute values.
+/// Returns a note if the printed percentage against the default contradicts the printed absolute values.
 fn check_percent(
     printed: f64,
     own: RoundedNumber,
@@ -66,13 +72,13 @@ fn check_percent(
     let agrees = computed.overlaps(RoundedNumber::new(printed, HALF_TENTH));
     (!agrees).then(|| {
         format!(
-            "fault of the table: its absolutes give {:+.1} %, printed is {printed:+.1} %",
+            "error in the paper's table: its absolute values give {:+.1} %, printed is {printed:+.1} %",
             100.0 * (exact - 1.0)
         )
     })
 }
 
-/// A note if the printed energy percentage contradicts the printed energies.
+/// Returns a note if the printed energy percentage contradicts the printed energies.
 pub fn check_energy_percent(row: &CapRow, default: &CapRow) -> Option<String> {
     let exact = (row.energy / default.energy).get();
     check_percent(
@@ -83,27 +89,28 @@ pub fn check_energy_percent(row: &CapRow, default: &CapRow) -> Option<String> {
     )
 }
 
-/// A note if the printed time percentage contradicts the printed times.
+/// Returns a note if the printed time percentage contradicts the printed times.
 pub fn check_time_percent(row: &CapRow, default: &CapRow) -> Option<String> {
     let exact = (row.time / default.time).get();
     check_percent(row.time_vs_default_pct?, time(row), time(default), exact)
 }
 
-/// A note if the printed energy is not the printed power times the printed time.
+/// Returns a note if the printed energy is not the printed power times the printed time.
 pub fn check_energy(row: &CapRow) -> Option<String> {
     let power = RoundedNumber::new(row.average_power.get(), HALF_TENTH);
     let product = power.times(time(row));
     let exact = row.average_power * row.time;
     (!product.overlaps(energy(row))).then(|| {
         format!(
-            "fault of the table: its power by its time is {:.3} kJ, {:+.1} % from the printed energy",
+            "error in the paper's table: its power times its time is {:.3} kJ, {:+.1} % from the printed energy",
             exact.get() / 1e3,
             100.0 * (exact / row.energy).get() - 100.0
         )
     })
 }
 
-/// A note if another printed row of the same network is at least as good as the row that is printed as the best.
+/// Returns a note if another printed row of the same network is at least as good as the row that is printed as the
+/// best.
 pub fn check_best_cap(
     row: &CapRow,
     default: &CapRow,
@@ -129,7 +136,7 @@ pub fn check_best_cap(
             .map(|rival| rival.power_cap.to_string())
             .collect();
         format!(
-            "fault of the table: by its own numbers {} is as good ({objective})",
+            "error in the paper's table: by its own numbers {} is as good ({objective})",
             caps.join(" and ")
         )
     })

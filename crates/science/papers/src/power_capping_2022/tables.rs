@@ -5,7 +5,7 @@ use sweetspot_quantity::{Joules, Seconds, Watts};
 
 use crate::tables::{PublishedError, network_name, read_rows};
 
-/// A row of tables 2 and 3 of power_capping_2022.
+/// A row of tables 2 and 3 of power_capping_2022: a run at one power cap.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CapRow {
     /// The name of the GPU's profile.
@@ -14,7 +14,7 @@ pub struct CapRow {
     pub network: &'static str,
     /// The metric for which the row's cap is the best, such as `min E`; or `default`.
     pub selection: String,
-    /// The power cap.
+    /// The power cap of the GPU in the run.
     pub power_cap: Watts,
     /// The time of the whole run.
     pub time: Seconds,
@@ -22,12 +22,13 @@ pub struct CapRow {
     pub energy: Joules,
     /// The printed average power.
     pub average_power: Watts,
-    /// The printed change of energy against the default, in per cent.
+    /// The printed change of energy against the default cap, in per cent; `None` if it is not printed.
     pub energy_vs_default_pct: Option<f64>,
-    /// The printed change of time against the default, in per cent.
+    /// The printed change of time against the default cap, in per cent; `None` if it is not printed.
     pub time_vs_default_pct: Option<f64>,
 }
 
+/// A row of the file with tables 2 and 3, as it is written there.
 #[derive(Deserialize)]
 struct PrintedCap {
     gpu: String,
@@ -65,16 +66,16 @@ pub fn read_cap_rows() -> Result<Vec<CapRow>, PublishedError> {
 pub struct TextRange {
     /// The name of the GPU's profile.
     pub gpu: String,
-    /// The section of the paper.
+    /// The section of the paper that states the range.
     pub section: String,
-    /// The objective whose better or best caps the range is about.
+    /// The objective to which the range of caps belongs.
     pub objective: String,
-    /// What the range is of: `better_w` (caps better than the default), `best_w` (best caps), `energy_saved_pct` and
-    /// `time_lost_pct` (at the best caps).
+    /// The quantity of the range: `better_w` (caps better than the default), `best_w` (best caps), `energy_saved_pct`
+    /// and `time_lost_pct` (at the best caps).
     pub what: String,
-    /// The lower end of the range.
+    /// The lower end of the range, in watts or per cent.
     pub low: f64,
-    /// The upper end of the range.
+    /// The upper end of the range, in watts or per cent.
     pub high: f64,
 }
 

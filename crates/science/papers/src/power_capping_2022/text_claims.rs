@@ -7,13 +7,15 @@ use super::tables::{CapRow, TextRange};
 use crate::row::{Judgement, Label, ReproducedRow, Rows, ValueKind, range_of};
 use crate::simulated_runs::joules;
 
-/// The tolerance of the ends of a range of caps, in watts.
+/// The tolerance of both ends of a range of power caps, in watts.
 const RANGE_TOLERANCE: f64 = 25.0;
 
+/// A power cap.
 const WATTS: ValueKind = ValueKind::difference("power_cap_w", "[W]", 1.0, 0);
+/// A share of energy or time.
 const SHARE: ValueKind = ValueKind::difference("share", "[%]", 100.0, 1);
 
-/// The rows for both ends of every range of the text.
+/// The rows for both ends of every range that the text states.
 pub fn rows(text: &[TextRange], printed: &[CapRow], curves: &[Curve]) -> Vec<ReproducedRow> {
     let mut all = Vec::new();
     for range in text {
@@ -32,7 +34,12 @@ pub fn rows(text: &[TextRange], printed: &[CapRow], curves: &[Curve]) -> Vec<Rep
                 1.0,
             ),
             "best_w" => ("best caps", WATTS, Judgement::Shown, 1.0),
-            "energy_saved_pct" => ("energy saved there", SHARE, Judgement::Shown, 0.01),
+            "energy_saved_pct" => (
+                "energy saved at the best caps",
+                SHARE,
+                Judgement::Shown,
+                0.01,
+            ),
             _ => ("time lost there", SHARE, Judgement::Shown, 0.01),
         };
         let here = match range.what.as_str() {
@@ -80,6 +87,7 @@ fn better_caps(curves: &[&Curve], objective: Objective) -> Option<(f64, f64)> {
     Some((median(lows)?, median(highs)?))
 }
 
+/// The median of some values; `None` if there are none.
 fn median(mut values: Vec<f64>) -> Option<f64> {
     values.sort_by(f64::total_cmp);
     let half = values.len() / 2;
@@ -101,7 +109,7 @@ fn value_at_best_cap(curve: &Curve, objective: Objective, what: &str) -> Option<
     }
 }
 
-/// A note if a range of the text contradicts its table.
+/// Returns a note if a range of the text contradicts the printed table.
 fn check_range(range: &TextRange, printed: &[CapRow], of: Objective) -> Option<String> {
     let table = if range.section == "5.3" { "2" } else { "3" };
     let rows = printed
@@ -129,9 +137,9 @@ fn check_range(range: &TextRange, printed: &[CapRow], of: Objective) -> Option<S
     is_off.then(|| {
         let from_quadro = range.section == "5.4" && matches!(of, Objective::Eds(_));
         let why = match from_quadro {
-            true => ": the text carries the Quadro's numbers here",
+            true => ": the text repeats the Quadro's numbers here",
             false => "",
         };
-        format!("fault of the text: table {table} itself gives {low}-{high} {unit}{why}")
+        format!("error in the paper's text: table {table} gives {low}-{high} {unit}{why}")
     })
 }

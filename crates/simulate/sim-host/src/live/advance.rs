@@ -8,13 +8,13 @@ use super::LiveGpu;
 use crate::job::Slot;
 use crate::sensors::PowerSensor;
 
-/// How long the kernels of one job run before those of another job get their turn, in seconds.
+/// If several jobs run, each gets the GPU for this many seconds before it is another's turn.
 const TIME_SLICE: f64 = 0.002;
-/// A time, in nanoseconds, after which no sensor depends on earlier power.
+/// The values of all sensors depend only on the power in this last time, in nanoseconds.
 const SENSOR_MEMORY: u64 = 4_000_000_000;
 
 impl LiveGpu<'_> {
-    /// Advances everything to this monotonic time.
+    /// Advances physics, sensors and jobs to this monotonic time, in nanoseconds.
     pub(crate) fn advance(&mut self, to: u64) {
         let sensor = PowerSensor::of(self.profile.sensors);
         self.mark_ended_jobs();
@@ -37,6 +37,7 @@ impl LiveGpu<'_> {
         }
     }
 
+    /// The limits that the GPU's settings put on its power and clocks.
     fn limits(&self) -> Limits {
         self.chip.limits(
             self.enforced_cap(),
@@ -45,7 +46,8 @@ impl LiveGpu<'_> {
         )
     }
 
-    /// Skips a long time without jobs in large steps, except for its end, which the sensors' values depend on.
+    /// Skips a long time without jobs in large steps. The end of that time is simulated in detail, because
+    /// the sensors' values depend on it.
     fn skip_idle_time(&mut self, to: u64) {
         if self.is_occupied() || to - self.record.now < 2 * SENSOR_MEMORY {
             return;
@@ -100,8 +102,8 @@ impl LiveGpu<'_> {
         }
     }
 
-    /// Makes one step of the physics, at most to `until`, with the kernels of the job that has run for the shortest
-    /// time.
+    /// Makes one step of the physics, at most to `until`. The kernels are those of the job that has used the
+    /// GPU for the shortest time.
     fn step(&mut self, until: u64, limits: &Limits) {
         let at_most = (until - self.record.now) as f64 * 1e-9;
         let waits = |slot: &Slot| {

@@ -9,13 +9,14 @@ use crate::error::HostError;
 use crate::job::{JobId, JobProgress, MAX_JOBS, MAX_PHASES, PhaseRecord, Slot};
 
 impl LiveGpu<'_> {
-    /// The jobs on the GPU: the process and the memory of each.
+    /// The jobs on the GPU: process id and memory of each.
     pub fn jobs(&self) -> Vec<(u32, Bytes)> {
         let used = self.record.slots.iter().filter(|slot| slot.pid != 0);
         used.map(|slot| (slot.pid as u32, Bytes::new(slot.memory)))
             .collect()
     }
 
+    /// Whether any job is on the GPU.
     pub(crate) fn is_occupied(&self) -> bool {
         self.record.slots.iter().any(|slot| slot.pid != 0)
     }
@@ -25,7 +26,7 @@ impl LiveGpu<'_> {
         self.jobs().into_iter().map(|(_, memory)| memory).sum()
     }
 
-    /// Adds a job of a process with its memory.
+    /// Adds a job of the process `pid` that uses this memory.
     pub fn add_job(&mut self, pid: u32, memory: Bytes) -> Result<JobId, HostError> {
         let energy = self.energy().get();
         let free = self.record.slots.iter().position(|slot| slot.pid == 0);
@@ -52,6 +53,7 @@ impl LiveGpu<'_> {
         Ok(())
     }
 
+    /// The stored state of a job; an error if the job has expired.
     fn slot(&mut self, job: JobId) -> Result<&mut Slot, HostError> {
         let slot = &mut self.record.slots[job.slot];
         if slot.pid == u64::from(job.pid) {
@@ -61,7 +63,7 @@ impl LiveGpu<'_> {
         }
     }
 
-    /// Lets a job run `iterations` more iterations, which consist of these phases.
+    /// Lets a job run this many more iterations, which consist of these phases.
     pub fn grant_iterations(
         &mut self,
         job: JobId,
@@ -103,7 +105,7 @@ impl LiveGpu<'_> {
         })
     }
 
-    /// Removes a job.
+    /// Removes a job from the GPU.
     pub fn remove_job(&mut self, job: JobId) {
         if let Ok(slot) = self.slot(job) {
             *slot = Slot::zeroed();

@@ -21,20 +21,22 @@ pub(crate) struct Record {
     pub created_at: u64,
     pub physics: [f64; 5],
     pub cap: f64,
-    /// The range, in megahertz, that the core clock is locked to; 0 without a lock.
+    /// The lower end of the range to which the core clock is locked, in megahertz; 0 without a lock.
     pub core_low: f64,
+    /// The upper end of the range to which the core clock is locked, in megahertz; 0 without a lock.
     pub core_high: f64,
     pub memory_low: f64,
     pub memory_high: f64,
-    /// The application clocks, in megahertz; 0 if they are not set.
+    /// The application clock of the cores, in megahertz; 0 if it is not set.
     pub application_core: f64,
+    /// The application clock of the memory, in megahertz; 0 if it is not set.
     pub application_memory: f64,
     pub persistence: u64,
     pub sensors: Sensors,
     pub slots: [Slot; MAX_JOBS],
 }
 
-/// A simulated fault does not let this setting be changed.
+/// The error that a simulated fault prevents a setting from being changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WriteDenied;
 
@@ -45,14 +47,14 @@ pub enum Throttle {
     None,
     /// No kernels are running.
     Idle,
-    /// The power cap limits the clock.
+    /// The power cap keeps the clock below its highest value.
     PowerCap,
     /// A locked clock or an application clock limits the clock.
     ClockSetting,
 }
 
-/// A shared GPU at the present moment, which a closure can read and change. Changes are stored when the closure
-/// returns.
+/// A simulated GPU at the present moment, which a closure can read and change. Changes are stored when the
+/// closure returns.
 pub struct LiveGpu<'a> {
     pub(crate) profile: &'a GpuProfile,
     pub(crate) chip: &'a Chip,
@@ -65,11 +67,12 @@ impl LiveGpu<'_> {
         self.profile
     }
 
-    /// The monotonic time, in nanoseconds.
+    /// The present monotonic time, in nanoseconds.
     pub fn now(&self) -> u64 {
         self.record.now
     }
 
+    /// The present physical state of the GPU.
     pub(crate) fn state(&self) -> State {
         State::from_array(self.record.physics)
     }
@@ -79,7 +82,7 @@ impl LiveGpu<'_> {
         Seconds::new((self.record.now - self.record.created_at) as f64 * 1e-9)
     }
 
-    /// Whether the GPU no longer responds.
+    /// Whether a simulated fault has made the GPU stop responding.
     pub fn is_lost(&self) -> bool {
         let age = self.age();
         self.profile.faults.iter().any(|fault| fault.is_lost(age))
@@ -105,7 +108,7 @@ impl LiveGpu<'_> {
         self.record.sensors.instant()
     }
 
-    /// The mean power of the last second.
+    /// The mean power of the last second, as the averaging sensor shows it.
     pub fn average_power(&self) -> Watts {
         self.record.sensors.average()
     }
@@ -147,7 +150,7 @@ impl LiveGpu<'_> {
         below.copied().unwrap_or(low)
     }
 
-    /// The memory clock.
+    /// The present memory clock, as the driver reports it.
     pub fn memory_clock(&self) -> Megahertz {
         self.memory_clock_setting()
             .unwrap_or(self.profile.memory.default)

@@ -6,7 +6,7 @@ use sweetspot_sim::Knob;
 use super::{LiveGpu, WriteDenied};
 
 impl LiveGpu<'_> {
-    /// Checks that no simulated fault denies changes of a knob.
+    /// Returns an error if a simulated fault prevents changes of a knob.
     fn check_writable(&self, knob: Knob) -> Result<(), WriteDenied> {
         if self.profile.faults.iter().any(|fault| fault.denies(knob)) {
             return Err(WriteDenied);
@@ -31,7 +31,7 @@ impl LiveGpu<'_> {
         Ok(())
     }
 
-    /// Locks the core clock to a range, or unlocks it if the range is `None`.
+    /// Locks the core clock to a range from lowest to highest; `None` removes the lock.
     pub fn lock_core_clock(
         &mut self,
         range: Option<(Megahertz, Megahertz)>,
@@ -42,13 +42,14 @@ impl LiveGpu<'_> {
         Ok(())
     }
 
-    /// The range that the core clock is locked to, if it is locked. NVML cannot report it; this method is for tests.
+    /// The range to which the core clock is locked; `None` without a lock. NVML cannot report it; this method
+    /// is for tests.
     pub fn core_lock(&self) -> Option<(Megahertz, Megahertz)> {
         let (low, high) = (self.record.core_low, self.record.core_high);
         (high > 0.0).then(|| (Megahertz::new(low), Megahertz::new(high)))
     }
 
-    /// Locks the memory clock to a range, or unlocks it if the range is `None`.
+    /// Locks the memory clock to a range from lowest to highest; `None` removes the lock.
     pub fn lock_memory_clock(
         &mut self,
         range: Option<(Megahertz, Megahertz)>,
@@ -59,7 +60,7 @@ impl LiveGpu<'_> {
         Ok(())
     }
 
-    /// Sets the application clocks of memory and core, or resets them if given `None`.
+    /// Sets the application clocks of memory and core; `None` resets them.
     pub fn set_application_clocks(
         &mut self,
         clocks: Option<(Megahertz, Megahertz)>,
@@ -96,7 +97,7 @@ impl LiveGpu<'_> {
         self.record.persistence = u64::from(on);
     }
 
-    /// The core clock that a lock or an application clock sets, if any.
+    /// The core clock that a lock or an application clock sets; `None` without either.
     pub(crate) fn core_clock_setting(&self) -> Option<Megahertz> {
         let record = &self.record;
         let default = self.profile.core.default.get();
@@ -112,7 +113,7 @@ impl LiveGpu<'_> {
         }
     }
 
-    /// The memory clock that a lock or an application clock sets, if any.
+    /// The memory clock that a lock or an application clock sets; `None` without either.
     pub(crate) fn memory_clock_setting(&self) -> Option<Megahertz> {
         let record = &self.record;
         let default = self.profile.memory.default.get();

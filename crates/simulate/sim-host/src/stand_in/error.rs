@@ -8,9 +8,7 @@ use crate::HostError;
 #[derive(Debug, thiserror::Error)]
 pub enum StandInError {
     /// The program does not run on a simulated host.
-    #[error(
-        "sim-workload runs only on a simulated host: use sweetspot simulate --gpu NAME -- sweetspot sim-workload ..."
-    )]
+    #[error("sim-workload runs only on a simulated host")]
     NoHost,
     /// The simulated host cannot be used.
     #[error(transparent)]
@@ -27,12 +25,12 @@ pub enum StandInError {
     /// There are more ranks than GPUs that the program may use.
     #[error("{ranks} ranks need {ranks} GPUs, but only {visible} {} visible", if *visible == 1 { "is" } else { "are" })]
     TooFewGpus {
-        /// The number of ranks.
+        /// The number of ranks that were requested.
         ranks: usize,
         /// The number of GPUs that the program may use.
         visible: usize,
     },
-    /// `CUDA_VISIBLE_DEVICES` names no GPU of the host.
+    /// `CUDA_VISIBLE_DEVICES` has this value, which names no GPU of the host.
     #[error("CUDA_VISIBLE_DEVICES={0} names no GPU of this host: use indices or UUIDs")]
     VisibleDevices(String),
     /// The shared-memory link to sweetspot cannot be used.

@@ -21,45 +21,46 @@ use progress::ProgressPrinter;
 use rank::Rank;
 use training::{run_alone, run_together};
 
-/// How much work `sim-workload` does.
+/// When `sim-workload` has done enough work.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Amount {
-    /// As many items as the study that the profile was fitted to.
+    /// After as many items as in the study that the profile was fitted to.
     Study,
-    /// This many items, all ranks together.
+    /// After this many items, all ranks together.
     Items(u64),
-    /// As many items as can be done in this time.
+    /// After this time.
     For(Seconds),
 }
 
-/// What `sim-workload` is to do.
+/// A request to run `sim-workload`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StandInRequest {
     /// The network's name, or the path of a workload profile.
     pub network: String,
     /// The variant of the workload (training or inference, convolution algorithm, data set), if the user names one.
     pub variant: Variant,
-    /// The batch size, if the user gives one: of each rank, or of all ranks together if the workload splits a batch.
+    /// The batch size; that of the profile if `None`. It is the batch of each rank, or of all ranks together
+    /// if the workload splits a batch.
     pub batch: Option<u64>,
     /// The number of processes of a data-parallel job, one GPU each.
     pub ranks: usize,
-    /// How much work is to be done.
+    /// When the program has done enough work and exits.
     pub amount: Amount,
-    /// How requests are served; `None` for a workload without requests. Sweetspot then sets the batch size, unless
-    /// `batch` is given.
+    /// How requests arrive and are served; `None` for a training program. Sweetspot sets the batch size
+    /// of a serving program, unless `batch` is given.
     pub serving: Option<Serving>,
 }
 
-/// What `sim-workload` has done.
+/// The work that `sim-workload` has done.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Finished {
-    /// The items done by all ranks together.
+    /// The number of items that all ranks completed together.
     pub items: u64,
     /// The time from the start of the first iteration to the end of the last.
     pub time: Seconds,
-    /// The true energy of the job's GPUs in that time, without sensor errors.
+    /// The exact energy of the job's GPUs in that time, without sensor errors.
     pub energy: Joules,
-    /// The 99th percentile of the requests' latency, if the workload served requests.
+    /// The 99th percentile of the requests' latency; `None` if there were no requests.
     pub p99: Option<Seconds>,
 }
 
@@ -98,7 +99,8 @@ pub fn run_stand_in(
     Ok(finished)
 }
 
-/// The workload profile: from the study of the node if that study has workloads, or else from the study of the GPU.
+/// Finds the workload profile: that of the node's study if it has workloads, otherwise that of the GPU's
+/// study.
 fn find_profile(
     host: &Host,
     gpu: &SharedGpu,
@@ -110,8 +112,8 @@ fn find_profile(
     Ok(find_workload(&request.network, study, &request.variant)?)
 }
 
-/// The GPUs that a CUDA program would see, in its order, if `CUDA_VISIBLE_DEVICES` had this value. As in CUDA, an
-/// unknown name ends the list.
+/// The GPUs that a CUDA program would see if `CUDA_VISIBLE_DEVICES` had this value, in CUDA's order. As in
+/// CUDA, an unknown name ends the list.
 fn visible_gpus(host: &Host, variable: Option<String>) -> Result<Vec<&SharedGpu>, StandInError> {
     let Some(variable) = variable else {
         return Ok(host.gpus().iter().collect());

@@ -7,15 +7,16 @@ use sweetspot_link::Writer;
 
 use super::StandInError;
 
-/// Reports progress: once a second as a line of text, and at once over the shared-memory link.
+/// Reports the progress of `sim-workload`: at once over the shared-memory link, and once a second as a line
+/// of text.
 pub struct ProgressPrinter<'a, W> {
     out: &'a mut W,
     started: Instant,
-    /// When the newest items were done, and the total number of items then.
+    /// When the newest items were completed, and the total number of items then.
     newest: (Instant, u64),
-    /// The values of `newest` when the last line was printed.
+    /// The value of `newest` when the last line was printed.
     printed: (Instant, u64),
-    /// The number of the second since the start in which the last line was printed.
+    /// The second since the start in which the last line was printed.
     printed_second: u64,
     link: Option<Writer>,
     /// The number of items that were reported over the shared-memory link.
@@ -23,7 +24,8 @@ pub struct ProgressPrinter<'a, W> {
 }
 
 impl<'a, W: Write> ProgressPrinter<'a, W> {
-    /// A printer that writes lines to `out`, and reports to the shared-memory link if there is one.
+    /// Creates a printer that writes lines to `out` and, if there is a shared-memory link, reports items over
+    /// it.
     pub fn new(out: &'a mut W, link: Option<Writer>) -> Self {
         let now = Instant::now();
         Self {

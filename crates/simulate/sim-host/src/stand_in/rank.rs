@@ -8,7 +8,7 @@ use sweetspot_sim::{Job, JobError, JobRequest, Phase, Variation, Workload};
 use super::{Amount, StandInError, StandInRequest};
 use crate::{HostError, JobId, JobProgress, SharedGpu};
 
-/// A rank of the job on its GPU; dropping it removes the rank from the GPU.
+/// A rank of `sim-workload` on its GPU; dropping it removes the rank's job from the GPU.
 pub struct Rank<'a> {
     pub gpu: &'a SharedGpu,
     pub job_id: JobId,
@@ -16,7 +16,7 @@ pub struct Rank<'a> {
 }
 
 impl<'a> Rank<'a> {
-    /// Adds a rank to a GPU; an error if the GPU's free memory does not suffice.
+    /// Adds a rank to a GPU. It is an error if the GPU has too little free memory.
     pub fn new(
         gpu: &'a SharedGpu,
         workload: &Workload,
@@ -51,8 +51,8 @@ impl<'a> Rank<'a> {
         })
     }
 
-    /// Lets the rank run more iterations of these phases. Returns the present monotonic time in nanoseconds, at which
-    /// it starts.
+    /// Lets the rank run more iterations of these phases. Returns their start: the present monotonic time in
+    /// nanoseconds.
     pub fn grant_iterations(&self, phases: &[Phase], iterations: u64) -> Result<u64, HostError> {
         self.gpu.with_gpu(|live| {
             live.grant_iterations(self.job_id, phases, iterations)?;
@@ -66,7 +66,7 @@ impl<'a> Rank<'a> {
             .with_gpu(|live| Ok((live.now(), live.poll_job(self.job_id)?)))?
     }
 
-    /// Waits until all granted iterations are done, and returns when that was.
+    /// Waits until all granted iterations are done, and returns when the last one was done.
     pub fn finish(
         &self,
         mut on_progress: impl FnMut(u64) -> Result<(), StandInError>,
@@ -111,6 +111,7 @@ impl Drop for Rank<'_> {
     }
 }
 
+/// The error that a batch needs more memory than the GPU has free.
 pub fn out_of_memory(gpu: &SharedGpu, batch: u64, need: Bytes, free: Bytes) -> JobError {
     JobError::OutOfMemory {
         gpu: gpu.profile().name.clone(),

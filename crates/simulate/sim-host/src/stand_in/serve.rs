@@ -20,13 +20,14 @@ use crate::{Host, SharedGpu};
 /// How `sim-workload` serves requests.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Serving {
-    /// How requests arrive.
+    /// When requests arrive.
     pub arrivals: Arrivals,
-    /// The seed of random arrivals.
+    /// The random seed of the arrival times.
     pub seed: u64,
 }
 
-/// The GPU's queue contains batches for about this time, because a real program also launches batches in advance.
+/// Batches for about this time are queued on the GPU, because a real program also launches batches in
+/// advance.
 const QUEUED_TIME: Seconds = Seconds::new(0.04);
 
 /// Serves requests until the requested amount is done or no more requests arrive.
@@ -88,21 +89,22 @@ pub fn serve(
     })
 }
 
-/// When serving ends.
+/// When serving ends: after this many items or this time.
 struct EndCondition {
     items: Option<u64>,
     time: Option<Seconds>,
 }
 
+/// A serving program on one simulated GPU.
 struct Server<'a> {
     link: Option<Writer>,
     fixed_batch: Option<u64>,
     rank: &'a Rank<'a>,
     workload: &'a Workload,
     work: &'a ScaledWork,
-    /// The phases of a batch, by batch size.
+    /// The phases of a workload iteration, by batch size.
     batches: HashMap<u64, Vec<Phase>>,
-    /// The batch size that was last reported as too large for the memory.
+    /// The batch size that was last reported as too large for the memory; 0 if there was none.
     rejected_size: u64,
     started: u64,
     /// How long the last batch took.
@@ -125,6 +127,7 @@ impl Server<'_> {
         Ok(())
     }
 
+    /// Whether the requested number of items or time is reached.
     fn is_over(&self, now: u64, until: &EndCondition) -> bool {
         let time = until
             .time
@@ -132,8 +135,8 @@ impl Server<'_> {
         time || until.items.is_some_and(|items| self.items >= items)
     }
 
-    /// The size of the next batch: as the user gives it, or else as sweetspot sets it, or else as in the study; it is
-    /// reduced if it does not fit into memory.
+    /// The size of the next batch: the user's, or else that of sweetspot, or else the study's. It is reduced
+    /// if it does not fit into memory.
     fn choose_size(&mut self, at_most: u64) -> Result<u64, StandInError> {
         let asked = self.link.as_ref().and_then(Writer::batch_size);
         let wanted = self.fixed_batch.or(asked.map(|size| size.get()));
@@ -160,7 +163,7 @@ impl Server<'_> {
         }
     }
 
-    /// Makes the phases of a batch of this size, and reserves the memory that it needs.
+    /// Computes the phases of a batch of this size, and reserves the memory for it.
     fn prepare(&mut self, size: u64) -> Result<(), StandInError> {
         if self.batches.contains_key(&size) {
             return Ok(());
@@ -188,7 +191,7 @@ impl Server<'_> {
         Ok(())
     }
 
-    /// Runs `count` batches of this size. Returns when they were done and how long each took.
+    /// Runs `count` batches of this size. Returns when the last one was done, and how long each took.
     fn run_batches(&mut self, size: u64, count: u64) -> Result<(u64, Seconds), StandInError> {
         let expected = self.batch_time.max(Seconds::ZERO) * (count as f64 * 0.97);
         let near = Instant::now() + Duration::from_secs_f64(expected.get());
@@ -279,7 +282,7 @@ impl Server<'_> {
         }
     }
 
-    /// The 99th percentile of the latencies.
+    /// The 99th percentile of all latencies; `None` if there are none.
     fn p99(&self) -> Option<Seconds> {
         let mut all = self.latencies.clone();
         all.sort_by(f64::total_cmp);

@@ -10,7 +10,7 @@ use super::progress::ProgressPrinter;
 use super::rank::Rank;
 use super::{Amount, Finished, StandInError, seconds};
 
-/// Runs a single rank, which waits for no other rank between its iterations.
+/// Runs a job with a single rank.
 pub fn run_alone(
     rank: &Rank<'_>,
     amount: Amount,
@@ -49,12 +49,13 @@ pub fn run_alone(
     })
 }
 
-/// Runs a single rank for a given time.
+/// Runs a job with a single rank for a given time.
 fn run_for_time(
     rank: &Rank<'_>,
     time: Seconds,
     printer: &mut ProgressPrinter<'_, impl Write>,
 ) -> Result<Finished, StandInError> {
+    /// More iterations than any run can do.
     const UNLIMITED_ITERATIONS: u64 = u64::MAX / 4;
     let (iteration, _) = rank.job.iterations();
     let iteration = if iteration.is_empty() {

@@ -8,7 +8,7 @@ use super::state::{Limits, Load, State, Step};
 use super::voltage::Voltage;
 use crate::profile::GpuProfile;
 
-/// The constants of a GPU's physics.
+/// The physical constants of a GPU, from which its power, clock and temperature are computed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Chip {
     voltage: Voltage,
@@ -28,18 +28,19 @@ pub struct Chip {
     leakage_per_degree: f64,
 }
 
-/// The distance between the clock and the governor's target below which the clock has settled, relative to the
-/// default clock.
+/// The clock counts as settled if its distance from the governor's target, relative to the default clock, is
+/// below this.
 const SETTLED_DISTANCE: f64 = 1e-3;
-/// The maximum change of the clock in a step, relative to the default clock. It is small because power changes steeply
-/// with the clock.
+/// In one step the clock changes by at most this, relative to the default clock. Power changes steeply with
+/// the clock.
 const MAX_CLOCK_CHANGE: f64 = 0.02;
-/// The longest step while the clock changes, in time constants of the governor that enforces the power cap.
+/// While the clock changes, a step is at most this many time constants of the governor that enforces the
+/// power cap.
 const MAX_GOVERNOR_STEP: f64 = 1.0;
 /// The maximum number of fixed-point iterations that compute a step's length and mean clock; each reduces the error
 /// about tenfold.
 const MAX_ITERATIONS: usize = 12;
-/// The longest step in any case, in thermal time constants.
+/// A step is at most this many thermal time constants.
 const MAX_THERMAL_STEP: f64 = 0.03;
 
 impl Chip {
@@ -71,7 +72,7 @@ impl Chip {
         }
     }
 
-    /// The state after a long time without load.
+    /// The state after a long time without load: cool, and at the default clock.
     pub fn rest_state(&self) -> State {
         State {
             clock: 1.0,
@@ -93,8 +94,8 @@ impl Chip {
         }
     }
 
-    /// Advances the state under `load` by one step. The step ends when the remaining share `left` of the load is done,
-    /// after `at_most`, or when the power has changed so much that a new step is needed, whichever comes first.
+    /// Advances the state under `load` by one step. The step ends when the remaining share `left` of the load
+    /// is done, after `at_most`, or when the power has changed so much that a new step is needed.
     pub fn step(
         &self,
         state: &mut State,
@@ -163,8 +164,8 @@ impl Chip {
         }
     }
 
-    /// How often an iteration of this length may be repeated before it must be computed again, because the clock or the
-    /// temperature has changed too much.
+    /// How often a workload iteration of this length may be repeated without computing it anew. After that,
+    /// clock or temperature have changed too much.
     pub fn repeats(&self, cycle: &Cycle, length: Seconds) -> u64 {
         if length <= Seconds::ZERO {
             return 0;
@@ -173,7 +174,7 @@ impl Chip {
         by_heat.min(cycle.max_repeats()) as u64
     }
 
-    /// Advances the state by `times` repetitions of the same iteration.
+    /// Advances the state by `times` repetitions of the same workload iteration.
     pub fn repeat(
         &self,
         state: &mut State,
@@ -187,9 +188,9 @@ impl Chip {
         self.update_temperature(state, (energy / length).get(), length.get() * times as f64);
     }
 
-    /// Advances the state by a step in which kernels run. At a given clock all the work takes `whole`, and kernels are
-    /// running for the share `busy` of that time. Returns the length of the step, its mean power and the share of work
-    /// done.
+    /// Advances the state by a step in which kernels run. `whole` is the time of all the work at a given
+    /// clock, and `busy` the share of that time in which kernels run. Returns the step's length, its mean
+    /// power and the share of work done.
     #[expect(clippy::too_many_arguments, reason = "the inputs of one step")]
     fn kernel_step(
         &self,
@@ -223,8 +224,9 @@ impl Chip {
             .clamp(self.lowest_clock.min(highest), highest)
     }
 
-    /// Changes the clock towards its target for one step. The step lasts until the remaining work is done, or shorter
-    /// while the clock is still changing. Returns the mean clock, the length of the step and the share of work done.
+    /// Moves the clock towards its target for one step. The step ends when the remaining work is done, or
+    /// earlier while the clock still changes. Returns the mean clock, the step's length and the share of work
+    /// done.
     fn move_clock(
         &self,
         state: &mut State,
@@ -287,16 +289,16 @@ impl Chip {
     }
 }
 
-/// The parts of the power while kernels run, in watts: as for a waiting program, for the memory, and for the cores at
-/// the default clock.
+/// The parts of the power while kernels run, in watts: that of a waiting program, that of the memory, and
+/// that of the cores at the default clock.
 struct KernelPower {
     waiting: f64,
     memory: f64,
     core: f64,
 }
 
-/// The time of kernels whose launches overlap with them: about the longer of the two, and somewhat more if the two are
-/// similar, because some kernels are then shorter than their own launch.
+/// The time of kernels whose launches overlap with them: about the longer of both times. It is somewhat more
+/// if both are similar, because some kernels are then shorter than their own launch.
 fn overlapped(launch: f64, kernels: f64) -> f64 {
     if launch <= 0.0 {
         return kernels;
@@ -307,7 +309,8 @@ fn overlapped(launch: f64, kernels: f64) -> f64 {
     longer * (1.0 + similarity).sqrt().sqrt().sqrt()
 }
 
-/// The share of the work that is done in `time`, if all of it takes `whole`; at most the remaining share `left`.
+/// The share of the work that is done in `time` if all of it takes `whole`, but at most the remaining share
+/// `left`.
 fn share_done(time: f64, whole: f64, left: f64) -> f64 {
     if whole <= 0.0 || time >= whole * left {
         left

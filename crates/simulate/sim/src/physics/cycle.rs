@@ -2,8 +2,8 @@
 
 use super::state::State;
 
-/// The maximum drift of the core clock, relative to the default clock, for which a repeated workload iteration is not
-/// computed anew.
+/// A repeated workload iteration is computed anew once the core clock has drifted by more than this, relative
+/// to the default clock.
 const MAX_CLOCK_DRIFT: f64 = 5e-4;
 
 /// The drift of the core clock while the same workload iteration is repeated. Each repetition changes the clock by
@@ -15,7 +15,7 @@ pub struct Cycle {
 }
 
 impl Cycle {
-    /// Computes the drift from the states before, between and after two repetitions of an iteration.
+    /// Computes the drift from the GPU's states before, between and after two repetitions of an iteration.
     pub fn new(before: &State, between: &State, after: &State) -> Self {
         let (first, second) = (
             between.clock().get() - before.clock().get(),
@@ -29,7 +29,7 @@ impl Cycle {
         }
     }
 
-    /// The change of the clock in `times` more repetitions, which is a geometric series.
+    /// The change of the clock in `times` more repetitions: the sum of a geometric series.
     pub(super) fn movement(&self, times: u64) -> f64 {
         let rest = 1.0 - self.ratio;
         if rest < 1e-9 {

@@ -9,13 +9,14 @@ pub struct DecayRate {
     per_second: f64,
 }
 
-/// The share of a decaying value that remains: at the end of a time span, and on average during it.
+/// The remaining share of an exponentially decaying value: at the end of a time span, and on average over it.
 pub struct Decay {
     pub end: f64,
     pub mean: f64,
 }
 
 impl DecayRate {
+    /// Creates the rate from its time constant.
     pub fn new(constant: Seconds) -> Self {
         Self {
             constant: constant.get(),
@@ -23,8 +24,8 @@ impl DecayRate {
         }
     }
 
-    /// The decay over a time in seconds. Up to one time constant it is computed with the Padé approximant of order (2,
-    /// 2), whose error is at most 2e-4.
+    /// The decay over a time in seconds. Up to one time constant it is computed by a Padé approximant of
+    /// order (2, 2), whose error is at most 2e-4.
     pub fn over(self, time: f64) -> Decay {
         let x = time * self.per_second;
         if x <= 1.0 {

@@ -11,23 +11,23 @@ pub struct Limits {
     pub(super) memory_slowness: f64,
 }
 
-/// What a program does to the GPU during one of its phases.
+/// The load that a program puts on the GPU during one of its phases.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Load {
     /// No program uses the GPU.
     None,
-    /// A program has opened the GPU, and the GPU waits for the host.
+    /// A program has opened the GPU, but runs no kernels: the GPU waits for the host.
     Waiting {
-        /// How long the GPU waits.
+        /// How long the GPU waits for the host.
         host: Seconds,
     },
-    /// Kernels run.
+    /// The GPU runs kernels.
     Kernels {
-        /// The time that the host needs to launch the kernels, while they run.
+        /// The time that the host needs to launch the kernels; it overlaps with their execution.
         launch: Seconds,
-        /// The time at the default clocks that scales with the core clock.
+        /// The part of the execution time, at default clocks, that scales with the core clock.
         core: Seconds,
-        /// The time at the default clocks that scales with the memory clock.
+        /// The part of the execution time, at default clocks, that scales with the memory clock.
         memory: Seconds,
         /// The switching power of the cores, relative to the GPU profile's `power.core`.
         switching: Ratio,
@@ -36,7 +36,7 @@ pub enum Load {
     },
     /// Kernels busy-wait for other GPUs, for a time that does not depend on this GPU's clocks.
     Exchange {
-        /// How long the kernels wait.
+        /// How long the kernels wait for other GPUs.
         time: Seconds,
         /// The switching power of the cores, relative to the GPU profile's `power.core`.
         switching: Ratio,
@@ -45,7 +45,7 @@ pub enum Load {
     },
 }
 
-/// Everything about a GPU that changes over time.
+/// The state of a GPU: clock, target clock, temperature, energy and power.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct State {
     pub(super) clock: f64,
@@ -62,7 +62,7 @@ pub struct Step {
     pub time: Seconds,
     /// The mean power during the step.
     pub power: Watts,
-    /// The share of the load's work that was done.
+    /// The share of the load's work that was done in the step.
     pub done: Ratio,
 }
 

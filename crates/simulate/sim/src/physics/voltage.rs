@@ -1,7 +1,7 @@
 //! Voltage and switching power over the core clock.
 
-/// The voltage as a function of the core clock, both relative to their values at the default clock. The voltage is
-/// constant up to the clock `knee`; above, it rises linearly.
+/// The voltage as a function of the core clock, both relative to their values at the default clock. The
+/// voltage is constant up to the clock `knee` and rises linearly above it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Voltage {
     knee: f64,
@@ -11,6 +11,7 @@ pub struct Voltage {
 }
 
 impl Voltage {
+    /// Creates the function; `floor` is the voltage up to the clock `knee`.
     pub fn new(knee: f64, floor: f64) -> Self {
         let slope = if knee < 1.0 {
             (1.0 - floor) / (1.0 - knee)
@@ -25,6 +26,7 @@ impl Voltage {
         }
     }
 
+    /// The voltage at a clock.
     fn voltage_at(self, clock: f64) -> f64 {
         self.floor + self.slope * (clock - self.knee).max(0.0)
     }
@@ -35,8 +37,8 @@ impl Voltage {
         clock * voltage * voltage
     }
 
-    /// The clock with this switching power. Below the knee the power is linear in the clock; above, it is convex and
-    /// rising, so Newton's method converges from any guess.
+    /// The clock that has this switching power. Below the knee, power is linear in the clock; above, it is
+    /// convex and rising, so Newton's method converges from any `guess`.
     pub fn clock_for(self, switching: f64, guess: f64) -> f64 {
         let linear = switching * self.per_switching;
         if linear <= self.knee || self.slope == 0.0 {

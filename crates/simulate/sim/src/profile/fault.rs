@@ -6,8 +6,8 @@ use sweetspot_quantity::{Joules, Seconds, Watts};
 
 use super::{Problem, check, problem};
 
-/// A simulated fault. Times count from the creation of the GPU. The structure is as flat as in the file, so an error
-/// message can name the line.
+/// A simulated fault. Times count from the creation of the GPU. All keys are in one structure, as in the
+/// file, so an error message can name their line.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Fault {
@@ -24,6 +24,7 @@ pub struct Fault {
     limit: Option<Watts>,
 }
 
+/// The kind of a simulated fault, as in the profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum FaultKind {
@@ -35,6 +36,7 @@ enum FaultKind {
 }
 
 impl Fault {
+    /// A fault of this kind, without its parameters.
     fn new(kind: FaultKind) -> Self {
         Self {
             kind,
@@ -46,7 +48,7 @@ impl Fault {
         }
     }
 
-    /// A fault: the GPU no longer responds from this age on.
+    /// A fault that makes the GPU stop responding from this age on.
     pub fn lost(after: Seconds) -> Self {
         Self {
             after: Some(after),
@@ -54,7 +56,7 @@ impl Fault {
         }
     }
 
-    /// A fault: the knob cannot be set.
+    /// A fault that prevents the knob from being set.
     pub fn write_denied(knob: Knob) -> Self {
         Self {
             knob: Some(knob),
@@ -62,7 +64,7 @@ impl Fault {
         }
     }
 
-    /// A fault: the sensor repeats its last value from this age on.
+    /// A fault that makes the sensor repeat its last value from this age on.
     pub fn stuck_sensor(sensor: SensorKind, after: Seconds) -> Self {
         Self {
             sensor: Some(sensor),
@@ -71,7 +73,7 @@ impl Fault {
         }
     }
 
-    /// A fault: the energy counter restarts from zero whenever it reaches this value.
+    /// A fault that makes the energy counter restart from zero whenever it reaches this value.
     pub fn counter_wraps(at: Joules) -> Self {
         Self {
             at: Some(at),
@@ -79,7 +81,7 @@ impl Fault {
         }
     }
 
-    /// A fault: the board enforces at most this power, even if a higher cap is set.
+    /// A fault that makes the board enforce at most this power, even if a higher cap is set.
     pub fn board_limit(limit: Watts) -> Self {
         Self {
             limit: Some(limit),
@@ -120,6 +122,7 @@ impl Fault {
         }
     }
 
+    /// Checks that the fault has the keys that its kind needs; `index` is its position in the profile.
     pub(super) fn check(&self, index: usize) -> Result<(), Problem> {
         let needed = match self.kind {
             FaultKind::Lost => vec![("after", self.after.is_some())],

@@ -28,42 +28,42 @@ pub struct GpuProfile {
     /// The keys whose values were fitted to a study's results; the other values are known or assumed.
     #[serde(default)]
     pub fitted: Vec<String>,
-    /// The cores' number, clocks and voltage.
+    /// The number, clocks and voltage of the cores.
     pub core: Core,
     /// The memory's size, speed and clocks.
     pub memory: Memory,
     /// The peak performance in other formats than 32-bit floating point.
     #[serde(default)]
     pub peak: Peak,
-    /// The parts of the power draw.
+    /// The parts of the board's power draw.
     pub power: PowerDraw,
     /// The power cap and how it is enforced.
     pub cap: Cap,
-    /// How the chip warms up and how much power that costs.
+    /// How the chip's temperature depends on its power, and the power on the temperature.
     pub thermal: Thermal,
-    /// The simulated faults.
+    /// The faults that are simulated on this GPU; usually none.
     #[serde(default, rename = "fault")]
     pub faults: Vec<Fault>,
 }
 
-/// The noise if the profile does not give it: 0.3 %.
+/// The noise if the profile gives none: 0.3 %.
 fn default_noise() -> Ratio {
     Ratio::new(0.003)
 }
 
-/// The cores' number, clocks and voltage.
+/// The number, clocks and voltage of the cores.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Core {
     /// The number of arithmetic units (CUDA cores).
     pub units: u64,
-    /// The lowest clock.
+    /// The lowest core clock.
     pub min: Megahertz,
-    /// The clock if none is set and the power cap does not limit it.
+    /// The core clock if none is set and the power cap does not limit it.
     pub default: Megahertz,
-    /// The highest clock that can be locked; without a lock the clock does not exceed the default.
+    /// The highest core clock that can be set. Without a setting, the clock does not exceed the default.
     pub max: Megahertz,
-    /// The step between two clocks.
+    /// The step between two neighbouring core clocks.
     pub step: Megahertz,
     /// The clock up to which the voltage stays at its lowest value; above, the voltage rises linearly.
     pub voltage_knee: Megahertz,
@@ -72,7 +72,8 @@ pub struct Core {
 }
 
 impl Core {
-    /// The clocks that can be locked, ascending. As in the driver's list, they are rounded down to whole megahertz.
+    /// The core clocks that can be set, in ascending order. As in the driver's list, they are rounded down to
+    /// whole megahertz.
     pub fn levels(&self) -> Vec<Megahertz> {
         let steps = ((self.max - self.min) / self.step).get().round() as u32;
         (0..=steps)
@@ -90,27 +91,27 @@ impl Core {
 pub struct Memory {
     /// The memory that programs can allocate.
     pub capacity: Bytes,
-    /// The bandwidth at the default clock.
+    /// The memory bandwidth at the default memory clock.
     pub bandwidth: BytesPerSecond,
-    /// All supported memory clocks, ascending.
+    /// All supported memory clocks, in ascending order.
     pub clocks: Vec<Megahertz>,
     /// The memory clock if none is set.
     pub default: Megahertz,
 }
 
-/// Peak performance from the data sheet, for dense matrices at the boost clock, in tensor cores if the GPU has them.
-/// `None` if the GPU does not support a format or computes it no faster than 32-bit numbers. No simulated result
-/// depends on these values.
+/// Peak performance from the data sheet, for dense matrices at the boost clock, in tensor cores if the GPU
+/// has them. `None` if the GPU does not support a format, or is not faster with it than with fp32. No
+/// simulated result depends on these values.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Peak {
-    /// Peak for TensorFloat-32: 19 bits, stored as 32.
+    /// The peak performance with TensorFloat-32: 19 bits, stored as 32.
     pub tf32: Option<FlopsPerSecond>,
-    /// Peak for 16-bit floating point.
+    /// The peak performance with 16-bit floating point.
     pub fp16: Option<FlopsPerSecond>,
-    /// Peak for bfloat16: 16 bits with the range of 32-bit floating point.
+    /// The peak performance with bfloat16: 16 bits with the range of 32-bit floating point.
     pub bf16: Option<FlopsPerSecond>,
-    /// Peak for 8-bit integers.
+    /// The peak performance with 8-bit integers.
     pub int8: Option<FlopsPerSecond>,
     /// The measured energy efficiency of SGEMM on large matrices, in GFLOPS per watt, if it is known.
     pub sgemm_gflops_per_watt: Option<f64>,
@@ -130,7 +131,7 @@ impl GpuProfile {
     }
 }
 
-/// The parts of the power draw, which add up.
+/// The parts of the power draw, whose sum is the board's power.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PowerDraw {
@@ -148,11 +149,11 @@ pub struct PowerDraw {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cap {
-    /// The lowest cap.
+    /// The lowest power cap that can be set.
     pub min: Watts,
-    /// The highest cap.
+    /// The highest power cap that can be set.
     pub max: Watts,
-    /// The default cap.
+    /// The power cap if none is set.
     pub default: Watts,
     /// The time constant with which the clock falls while the power is above the cap.
     pub settling: Seconds,
@@ -161,7 +162,7 @@ pub struct Cap {
 }
 
 impl Cap {
-    /// The caps that can be set.
+    /// The range of power caps that can be set.
     pub fn domain(&self) -> Domain<Watts> {
         Domain::Range {
             min: self.min,
@@ -170,16 +171,16 @@ impl Cap {
     }
 }
 
-/// How the chip warms up and how much power that costs.
+/// How the chip's temperature depends on its power, and the power on the temperature.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Thermal {
     /// The temperature of the cooling air.
     pub ambient: Celsius,
-    /// The temperature after a long time at the default cap.
+    /// The chip's temperature after a long time at a power equal to the default cap.
     pub at_default_cap: Celsius,
     /// The time constant of warming and cooling.
     pub time_constant: Seconds,
-    /// The growth of idle power per degree (leakage).
+    /// The relative growth of idle power per degree, due to leakage.
     pub leakage_per_degree: Ratio,
 }

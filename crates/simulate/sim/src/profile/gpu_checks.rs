@@ -8,7 +8,7 @@ use sweetspot_quantity::{
 use super::gpu::{Core, GpuProfile, Memory, Peak};
 use super::{Problem, Profile, check, problem};
 
-/// The keys that a profile's `fitted` may list.
+/// The keys that the list `fitted` of a GPU profile may contain.
 const FITTABLE: [&str; 11] = [
     "core.voltage_knee",
     "core.voltage_floor",
@@ -23,9 +23,9 @@ const FITTABLE: [&str; 11] = [
     "thermal.leakage_per_degree",
 ];
 
-/// The maximum power of a board that a profile may give.
+/// The highest power of a board that a profile may contain.
 const MAX_POWER: Watts = Watts::new(10_000.0);
-/// The maximum time constant of the governor that enforces the cap.
+/// The longest time constant of the governor that a profile may contain.
 const MAX_TIME_CONSTANT: Seconds = Seconds::new(60.0);
 
 impl Profile for GpuProfile {
@@ -48,6 +48,7 @@ impl Profile for GpuProfile {
 }
 
 impl Core {
+    /// Checks the number, clocks and voltage of the cores.
     fn check(&self) -> Result<(), Problem> {
         check::count("core.units", self.units, 1_000_000)?;
         check::within(
@@ -67,7 +68,7 @@ impl Core {
         let count = ((self.max - self.min) / self.step).get();
         if (count - count.round()).abs() > 1e-6 {
             let message = format!(
-                "with {} core.max cannot be reached from core.min in whole steps",
+                "core.max cannot be reached from core.min in whole steps of {}",
                 self.step
             );
             return Err(problem("core.step", message));
@@ -100,6 +101,7 @@ impl Core {
 }
 
 impl Memory {
+    /// Checks the memory's size, bandwidth and clocks.
     fn check(&self) -> Result<(), Problem> {
         check::within(
             "memory.capacity",
@@ -129,6 +131,7 @@ impl Memory {
 }
 
 impl GpuProfile {
+    /// Checks that the power caps can be enforced at the clocks of this GPU.
     fn check_cap(&self) -> Result<(), Problem> {
         let cap = &self.cap;
         if cap.min > cap.max {
@@ -162,6 +165,7 @@ impl GpuProfile {
         )
     }
 
+    /// Checks temperatures and leakage.
     fn check_thermal(&self) -> Result<(), Problem> {
         let thermal = &self.thermal;
         let (cold, hot) = (Celsius::new(-60.0), Celsius::new(120.0));
@@ -189,7 +193,7 @@ impl GpuProfile {
         let per_watt = (thermal.at_default_cap - thermal.ambient).get() / self.cap.default.get();
         let feedback = self.power.idle.get() * leakage.get() * per_watt;
         if feedback > 0.5 {
-            let message = "leakage and temperature would run away: lower this value or thermal.at_default_cap";
+            let message = "leakage and temperature would rise without bound: lower this value or thermal.at_default_cap";
             return Err(problem("thermal.leakage_per_degree", message));
         }
         Ok(())
@@ -197,6 +201,7 @@ impl GpuProfile {
 }
 
 impl Peak {
+    /// Checks the peak performance and the efficiency of SGEMM.
     fn check(&self) -> Result<(), Problem> {
         let (slow, fast) = (FlopsPerSecond::new(1e9), FlopsPerSecond::new(1e18));
         let named = [

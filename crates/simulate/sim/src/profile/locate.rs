@@ -5,17 +5,17 @@ use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// Why a profile is invalid: file, line, key, what is wrong and what is allowed.
+/// The error when a profile is invalid: file, line, key, what is wrong and what is allowed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{file}:{line}: {}{message}", key.as_ref().map(|key| format!("`{key}`: ")).unwrap_or_default())]
 pub struct ProfileError {
-    /// The name of the file, or of a built-in profile.
+    /// The path of the file, or the name of a built-in profile.
     pub file: String,
-    /// The line, counted from 1.
+    /// The number of the line, counted from 1.
     pub line: usize,
-    /// The path of the key, such as `core.default`, if it is known.
+    /// The path of the key, such as `core.default`; `None` if it is unknown.
     pub key: Option<String>,
-    /// What is wrong and what is allowed.
+    /// What is wrong with the value, and which values are allowed.
     pub message: String,
 }
 
@@ -27,6 +27,7 @@ pub struct Document<'a> {
 }
 
 impl<'a> Document<'a> {
+    /// Parses the text of a TOML file; `file` is its name in messages.
     pub fn new(file: &'a str, text: &'a str) -> Result<Self, ProfileError> {
         let table = DeTable::parse(text).map_err(|error| ProfileError {
             file: file.to_owned(),
@@ -43,7 +44,7 @@ impl<'a> Document<'a> {
         keys.any(|(key, value)| key.get_ref() == name && value.get_ref().is_table())
     }
 
-    /// The error for a key or value that does not match the profile's structure.
+    /// The error for a key or value that the profile's structure does not allow.
     pub fn invalid_form(&self, error: &toml::de::Error) -> ProfileError {
         let span = error.span();
         // A key that is missing at the top level has no position in the document.
@@ -62,6 +63,7 @@ impl<'a> Document<'a> {
         self.error(line_of(self.text, span), Some(key.to_owned()), message)
     }
 
+    /// The error about a line of this file.
     fn error(&self, line: usize, key: Option<String>, message: String) -> ProfileError {
         ProfileError {
             file: self.file.to_owned(),
@@ -72,6 +74,7 @@ impl<'a> Document<'a> {
     }
 }
 
+/// The number of the line that contains the beginning of a span of the text.
 fn line_of(text: &str, span: Option<Range<usize>>) -> usize {
     let start = span.map_or(0, |span| span.start.min(text.len()));
     text.as_bytes()[..start]
@@ -81,10 +84,12 @@ fn line_of(text: &str, span: Option<Range<usize>>) -> usize {
         + 1
 }
 
+/// Joins the lines of a message.
 fn one_line(message: &str) -> String {
     message.lines().collect::<Vec<_>>().join(", ")
 }
 
+/// Replaces the parser's words by those of this project.
 fn reworded(message: &str) -> String {
     one_line(message)
         .replace("unknown field", "unknown key")
@@ -95,7 +100,7 @@ fn reworded(message: &str) -> String {
         .replace(", expected", ": expected")
 }
 
-/// The innermost key whose name or value contains this position in the text.
+/// The innermost key whose name or value contains this byte position of the text.
 fn key_at(table: &DeTable<'_>, position: usize) -> Option<String> {
     table.iter().find_map(|(key, value)| {
         let name = key.get_ref();
@@ -119,13 +124,14 @@ fn key_at(table: &DeTable<'_>, position: usize) -> Option<String> {
     })
 }
 
-/// The position of a key's value in the text; for a missing key, the position of the table that should contain it.
+/// The byte range of a key's value in the text; for a missing key, that of the table that should contain it.
 fn span_of(table: &DeTable<'_>, path: &str) -> Option<Range<usize>> {
     let (name, rest) = path.split_once('.').unwrap_or((path, ""));
     let (key, value) = table.iter().find(|(key, _)| key.get_ref() == name)?;
     span_within(value.get_ref(), rest).or_else(|| Some(key.span()))
 }
 
+/// The byte range of a key's value within another value.
 fn span_within(value: &DeValue<'_>, path: &str) -> Option<Range<usize>> {
     if path.is_empty() {
         return None;

@@ -18,14 +18,15 @@ pub use workload::{ItemWork, MemoryNeed, Mode, PhaseShare, WorkloadProfile};
 use locate::Document;
 use serde::Deserialize;
 
-/// An invalid value in a profile.
+/// The error for an invalid value in a profile, without its line.
 struct Problem {
     /// The path of the key, such as `core.default` or `on.0.items`.
     key: String,
-    /// What is wrong and what is allowed.
+    /// What is wrong with the value, and which values are allowed.
     message: String,
 }
 
+/// Creates the error for the value of a key.
 fn problem(key: impl Into<String>, message: impl Into<String>) -> Problem {
     Problem {
         key: key.into(),
@@ -33,16 +34,19 @@ fn problem(key: impl Into<String>, message: impl Into<String>) -> Problem {
     }
 }
 
+/// A kind of profile: for a GPU, a workload or a node.
 trait Profile: serde::de::DeserializeOwned {
-    /// Checks all values; the error is the first invalid one.
+    /// Checks all values; the error is about the first invalid one.
     fn check(&self) -> Result<(), Problem>;
 }
 
+/// Parses and checks a profile; `file` is its name in messages.
 fn parse<P: Profile>(file: &str, text: &str) -> Result<P, ProfileError> {
     let document = Document::new(file, text)?;
     read(&document, text)
 }
 
+/// Reads and checks a profile whose TOML syntax is valid.
 fn read<P: Profile>(document: &Document<'_>, text: &str) -> Result<P, ProfileError> {
     let profile: P = toml::from_str(text).map_err(|error| document.invalid_form(&error))?;
     profile
@@ -51,7 +55,7 @@ fn read<P: Profile>(document: &Document<'_>, text: &str) -> Result<P, ProfileErr
     Ok(profile)
 }
 
-/// A GPU and a workload in one file, as they are fitted from one study.
+/// A file with the profiles of both a GPU and a workload, as they are fitted to one study.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct GpuAndWorkload {
@@ -69,8 +73,8 @@ impl Profile for GpuAndWorkload {
     }
 }
 
-/// Parses both profiles if the file has the tables `gpu` and `workload`. The work on the file's own GPU is then listed
-/// under the file's name, because other GPUs may have the same product name.
+/// Parses both profiles if the file has the tables `gpu` and `workload`. The work on the file's GPU is then
+/// listed under the file's name, because several GPUs may have the same product name.
 fn pair(
     document: &Document<'_>,
     file: &str,
@@ -119,6 +123,7 @@ mod check {
 
     use super::{Problem, problem};
 
+    /// Checks that a value lies between two bounds, which are included.
     pub fn within<Q>(key: &str, value: Q, low: Q, high: Q) -> Result<(), Problem>
     where
         Q: Quantity + Display,
@@ -133,6 +138,7 @@ mod check {
         }
     }
 
+    /// Checks that a value is zero or more.
     pub fn not_negative<Q: Quantity + Display>(key: &str, value: Q) -> Result<(), Problem> {
         if value.base() >= 0.0 {
             Ok(())
@@ -141,6 +147,7 @@ mod check {
         }
     }
 
+    /// Checks that a value is more than zero.
     pub fn positive<Q: Quantity + Display>(key: &str, value: Q) -> Result<(), Problem> {
         if value.base() > 0.0 {
             Ok(())
@@ -166,6 +173,7 @@ mod check {
         Ok(())
     }
 
+    /// Checks that a number lies between 1 and `max`.
     pub fn count(key: &str, value: u64, max: u64) -> Result<(), Problem> {
         if (1..=max).contains(&value) {
             Ok(())

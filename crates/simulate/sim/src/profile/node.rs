@@ -7,7 +7,7 @@ use crate::job::GradientExchange;
 
 use super::{Problem, Profile, check, problem};
 
-/// A node: a computer with GPUs, and the power meter at its wall socket.
+/// A node: a computer with GPUs, its power supply and the power meter at its wall socket.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NodeProfile {
@@ -22,7 +22,7 @@ pub struct NodeProfile {
     pub host: HostPower,
     /// The power supply and its losses.
     pub supply: Supply,
-    /// How the GPUs of a job exchange gradients.
+    /// The parameters of the exchange of gradients between the GPUs of a job.
     pub all_reduce: AllReduce,
     /// The power meter at the wall socket.
     pub meter: Meter,
@@ -32,7 +32,7 @@ pub struct NodeProfile {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HostPower {
-    /// The power while no job runs.
+    /// The power of the host while no job runs.
     pub idle: Watts,
     /// The power that the host adds for each GPU that a job uses.
     pub per_gpu: Watts,
@@ -46,9 +46,10 @@ pub struct HostPower {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Supply {
-    /// The maximum output.
+    /// The maximum output power.
     pub capacity: Watts,
-    /// The efficiency at 10, 20, 50 and 100 % of the capacity, with linear interpolation between them.
+    /// The efficiency at 10, 20, 50 and 100 % of the capacity; values between these are interpolated
+    /// linearly.
     pub efficiency: [Ratio; 4],
 }
 
@@ -56,13 +57,14 @@ pub struct Supply {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AllReduce {
-    /// The bandwidth of each link of the ring.
+    /// The bandwidth of each connection in the ring.
     pub bandwidth: BytesPerSecond,
     /// The latency of each step of the ring.
     pub latency: Seconds,
     /// The share of the exchange time that is hidden behind the backward pass.
     pub overlap: Ratio,
-    /// The switching and memory power of a GPU that waits for others, relative to those while it computes.
+    /// The switching and memory power of a GPU that waits for others, relative to its power while it
+    /// computes.
     #[serde(default)]
     pub activity: Ratio,
 }
@@ -82,20 +84,20 @@ impl AllReduce {
     }
 }
 
-/// A power meter at the wall socket.
+/// The power meter at the wall socket.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Meter {
-    /// The time between two readings.
+    /// The time between two readings of the meter.
     pub period: Seconds,
     /// The maximum relative error of a reading; the error is constant during a run.
     pub accuracy: Ratio,
 }
 
-/// The loads at which the supply's efficiency is given, as shares of its capacity.
+/// The loads of the power supply for which its efficiency is given, as shares of its capacity.
 const LOADS: [f64; 4] = [0.1, 0.2, 0.5, 1.0];
 
-/// The keys that a profile's `fitted` may list.
+/// The keys that the list `fitted` of a node profile may contain.
 const FITTABLE: [&str; 8] = [
     "host.idle",
     "host.per_gpu",
@@ -119,6 +121,7 @@ impl NodeProfile {
 }
 
 impl Supply {
+    /// The efficiency of the power supply at this output power.
     fn efficiency_at(&self, inside: Watts) -> Ratio {
         let load = (inside / self.capacity).get();
         let upper = LOADS.iter().position(|at| load <= *at).unwrap_or(3).max(1);

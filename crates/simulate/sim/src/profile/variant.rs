@@ -9,7 +9,7 @@ use super::workload::{Mode, WorkloadProfile, one};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ConvAlgorithm {
-    /// The name, such as `gemm`, `fft` or `winograd`.
+    /// The name of the algorithm, such as `gemm`, `fft` or `winograd`.
     pub name: String,
     /// The factor by which all work of the GPU is multiplied.
     #[serde(default = "one")]
@@ -26,7 +26,7 @@ pub struct ConvAlgorithm {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Dataset {
-    /// The name, such as `imagenet` or `caltech`.
+    /// The name of the data set, such as `imagenet` or `caltech`.
     pub name: String,
     /// The host's time per item, which replaces `host` in the work on each GPU.
     pub host: Seconds,
@@ -35,11 +35,11 @@ pub struct Dataset {
 /// The requested variant of a workload; `None` means the workload's default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Variant {
-    /// Training or inference.
+    /// Training or inference; the workload's default if `None`.
     pub mode: Option<Mode>,
-    /// The name of the convolution algorithm.
+    /// The name of the convolution algorithm; the workload's default if `None`.
     pub conv_algorithm: Option<String>,
-    /// The name of the data set.
+    /// The name of the data set; the workload's default if `None`.
     pub dataset: Option<String>,
 }
 
@@ -52,11 +52,11 @@ pub enum VariantError {
     /// The workload has other convolution algorithms or data sets than the requested one.
     #[error("has no {what} `{name}`: use {}", known.join(", "))]
     Unknown {
-        /// `convolution algorithm` or `data set`.
+        /// The kind of choice: `convolution algorithm` or `data set`.
         what: &'static str,
-        /// The requested name.
+        /// The name that was requested.
         name: String,
-        /// The available names.
+        /// The names of the workload's convolution algorithms or data sets.
         known: Vec<String>,
     },
 }
@@ -100,7 +100,7 @@ impl WorkloadProfile {
     }
 }
 
-/// Finds the requested variant by its name; without a request, the first one.
+/// Finds a convolution algorithm or a data set by its name; if none is requested, returns the first one.
 fn choose<'a, T>(
     what: &'static str,
     requested: Option<&str>,

@@ -6,13 +6,13 @@ use sweetspot_quantity::{Bytes, Ratio, Seconds};
 use super::variant::{ConvAlgorithm, Dataset};
 use super::{Problem, Profile, check, problem};
 
-/// Training or inference.
+/// Whether a workload is training or inference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {
-    /// Training: forward, backward and update.
+    /// Training: forward pass, backward pass and update of the weights.
     Train,
-    /// Inference: forward only.
+    /// Inference: forward pass only.
     Infer,
 }
 
@@ -25,22 +25,22 @@ impl std::fmt::Display for Mode {
     }
 }
 
-/// A network and its work, as measured in one study.
+/// A network and its work per item, as measured in one study.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WorkloadProfile {
-    /// The network's name.
+    /// The name of the network, such as `resnet50`.
     pub network: String,
-    /// Training or inference.
+    /// Whether the workload is training or inference.
     pub mode: Mode,
-    /// The batch size, unless the user gives another. The work in `on` is that of an item in a batch of this size.
+    /// The default batch size. The work in `on` is that of an item in a batch of this size.
     pub batch: u64,
     /// The batch size at which the cores reach half their speed.
     pub half_speed_batch: f64,
     /// Whether several GPUs share a batch; otherwise each has its own batch.
     #[serde(default)]
     pub split_batch: bool,
-    /// The data that the GPUs of a job exchange after each iteration.
+    /// The amount of data that the GPUs of a job exchange after each iteration.
     #[serde(default)]
     pub gradients: Bytes,
     /// The keys whose values were fitted to a study's results, for all GPUs together.
@@ -48,17 +48,17 @@ pub struct WorkloadProfile {
     pub fitted: Vec<String>,
     /// The device memory that a batch needs.
     pub memory: MemoryNeed,
-    /// The phases of an iteration.
+    /// The phases of an iteration, in order.
     #[serde(rename = "phase")]
     pub phases: Vec<PhaseShare>,
-    /// The convolution algorithms, the default one first.
+    /// The convolution algorithms that can be chosen; the first is the default.
     #[serde(default, rename = "conv_algorithm")]
     pub conv_algorithms: Vec<ConvAlgorithm>,
-    /// The data sets, the default one first.
+    /// The data sets that can be chosen; the first is the default.
     #[serde(default, rename = "dataset")]
     pub datasets: Vec<Dataset>,
-    /// The work of one item on each listed GPU. For other GPUs the first entry is scaled by arithmetic units, clock and
-    /// bandwidth.
+    /// The work of one item on each GPU for which it is known. For other GPUs, the first entry is scaled by
+    /// arithmetic units, clock and bandwidth.
     pub on: Vec<ItemWork>,
 }
 
@@ -66,7 +66,7 @@ pub struct WorkloadProfile {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MemoryNeed {
-    /// The memory for weights, gradients, optimiser and workspace.
+    /// The memory for weights, gradients, optimiser and workspace, independent of the batch size.
     pub fixed: Bytes,
     /// The memory for the activations of one item.
     pub per_item: Bytes,
@@ -76,7 +76,7 @@ pub struct MemoryNeed {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PhaseShare {
-    /// The name, such as `forward`, `backward` or `update`.
+    /// The name of the phase, such as `forward`, `backward` or `update`.
     pub name: String,
     /// The phase's share of the iteration's work that is limited by the core clock.
     pub core: Ratio,
@@ -87,7 +87,7 @@ pub struct PhaseShare {
     pub switching: Ratio,
 }
 
-/// The default value of a factor in a profile: 1.
+/// The default value of a factor in a profile, which is 1.
 pub(super) fn one() -> Ratio {
     Ratio::new(1.0)
 }
@@ -101,26 +101,26 @@ pub struct ItemWork {
     /// The keys whose values were fitted to a study's results; the other values are known or assumed.
     #[serde(default)]
     pub fitted: Vec<String>,
-    /// The number of items in a run, unless the user gives another.
+    /// The default number of items in a run.
     pub items: u64,
     /// The time before the first iteration, once per run.
     #[serde(default)]
     pub startup: Seconds,
-    /// The host's time per iteration, independent of the batch size, while the GPU waits.
+    /// The host's time per iteration, in which the GPU waits; it does not depend on the batch size.
     #[serde(default)]
     pub host_per_batch: Seconds,
-    /// The host's time per item, while the GPU waits.
+    /// The host's time per item, in which the GPU waits.
     #[serde(default)]
     pub host: Seconds,
-    /// The host's time to launch the kernels of an iteration, while they run.
+    /// The host's time to launch the kernels of an iteration; it overlaps with their execution.
     #[serde(default)]
     pub launch: Seconds,
-    /// The time of an item that scales with the core clock.
+    /// The part of an item's time that scales with the core clock.
     pub core: Seconds,
-    /// The time of an item that scales with the memory clock.
+    /// The part of an item's time that scales with the memory clock.
     pub memory: Seconds,
-    /// The time per iteration that scales with the memory clock and does not depend on the batch size, because weights
-    /// are read and updated.
+    /// The time per iteration in which weights are read and updated: it scales with the memory clock and does
+    /// not depend on the batch size.
     #[serde(default)]
     pub memory_per_batch: Seconds,
     /// The switching power while kernels run, relative to the GPU's `power.core`.
@@ -129,10 +129,10 @@ pub struct ItemWork {
     pub memory_activity: Ratio,
 }
 
-/// The keys that a workload's `fitted` may list for all GPUs together.
+/// The keys that the list `fitted` of a workload may contain, for all GPUs together.
 const FITTABLE: [&str; 3] = ["half_speed_batch", "phase.share", "phase.switching"];
 
-/// The keys that the `fitted` of an `on` entry may list for one GPU.
+/// The keys that the list `fitted` in an entry of `on` may contain, for one GPU.
 const FITTABLE_ON: [&str; 9] = [
     "startup",
     "host_per_batch",
@@ -145,18 +145,19 @@ const FITTABLE_ON: [&str; 9] = [
     "memory_activity",
 ];
 
-/// The names of the phases that the simulator adds.
+/// The phases that the simulator adds; a profile must not use their names.
 const RESERVED_PHASES: [&str; 3] = ["host", "startup", "exchange"];
 
 /// The maximum number of items in a run; more would take years on any GPU.
 const MAX_ITEMS: u64 = 1_000_000_000;
 
+/// The length of a day: the longest time that a profile may contain.
 const DAY: Seconds = Seconds::new(86_400.0);
 
-/// The maximum value of a factor in a profile.
+/// The highest factor that a profile may contain.
 const MAX_RATIO: Ratio = Ratio::new(100.0);
 
-/// How far sums of shares may be from 1, because shares are written with few digits.
+/// The sum of all phases' shares may differ from 1 by this much, because shares are written with few digits.
 const SHARE_TOLERANCE: f64 = 0.002;
 
 impl Profile for WorkloadProfile {
@@ -195,6 +196,7 @@ impl Profile for WorkloadProfile {
 }
 
 impl WorkloadProfile {
+    /// Checks the names and shares of the phases.
     fn check_phases(&self) -> Result<(), Problem> {
         let names = self.phases.iter().map(|phase| &phase.name);
         check_names("phase", &names.collect::<Vec<_>>())?;
@@ -233,6 +235,7 @@ impl WorkloadProfile {
 }
 
 impl WorkloadProfile {
+    /// Checks the convolution algorithms and data sets.
     fn check_variants(&self) -> Result<(), Problem> {
         let algorithms = self.conv_algorithms.iter().map(|variant| &variant.name);
         check_names("conv_algorithm", &algorithms.collect::<Vec<_>>())?;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use sweetspot_quantity::{Seconds, parse_bare};
 use sweetspot_stats::Seed;
 
-/// How requests arrive.
+/// When requests arrive at a simulated server.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Arrivals {
     /// A closed loop: the next request arrives as soon as the last one is answered.
@@ -14,13 +14,13 @@ pub enum Arrivals {
     Closed,
     /// Independent requests at this mean rate, in requests per second.
     Poisson(f64),
-    /// Independent requests at two alternating mean rates, each for half of the period.
+    /// Independent requests at a mean rate that alternates between two values.
     Bursts {
-        /// The rate of the first half, in requests per second.
+        /// The mean rate in the first half of each period, in requests per second.
         low: f64,
-        /// The rate of the second half, in requests per second.
+        /// The mean rate in the second half of each period, in requests per second.
         high: f64,
-        /// The length of both halves together.
+        /// The time after which the rates repeat.
         period: Seconds,
     },
     /// Requests at the times that a file lists.
@@ -30,29 +30,29 @@ pub enum Arrivals {
 /// Why the arrivals of requests cannot be simulated.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum ArrivalError {
-    /// The name of the arrival process is unknown.
+    /// The text does not name a way in which requests arrive.
     #[error(
         "unknown arrivals `{0}`: use closed, poisson:RATE, bursts:LOW,HIGH,PERIOD or trace:FILE"
     )]
     Unknown(String),
-    /// The rate is not a number above zero, or too high.
+    /// The text is not a number above zero, or the rate is too high.
     #[error(
         "`{0}` is not a rate of arrivals: give requests per second, above 0 and at most {MAX_RATE}"
     )]
     Rate(String),
-    /// The period of bursts is not a time.
+    /// The text is not a time, as the period of bursts must be.
     #[error("`{0}` is not the period of bursts: give a time such as 10s")]
     Period(String),
-    /// The trace file cannot be read.
+    /// The trace file, which lists arrival times, cannot be read.
     #[error("cannot read the arrivals in {}: {problem}", file.display())]
     File {
-        /// The trace file.
+        /// The path of the trace file.
         file: PathBuf,
-        /// The error of the operating system.
+        /// The operating system's error message.
         problem: String,
     },
-    /// The trace file lists no time.
-    #[error("{} has no time in it: give seconds from the start, one on each line", .0.display())]
+    /// The trace file lists no arrival time.
+    #[error("{} lists no arrival times: give seconds from the start, one on each line", .0.display())]
     Empty(PathBuf),
     /// A line of the trace file is not a time.
     #[error(
@@ -60,16 +60,16 @@ pub enum ArrivalError {
         file.display()
     )]
     Line {
-        /// The trace file.
+        /// The path of the trace file.
         file: PathBuf,
-        /// The line's number, from 1.
+        /// The number of the line, counted from 1.
         line: usize,
-        /// The text of the line.
+        /// The text of the line that is not a time.
         text: String,
     },
 }
 
-/// The largest trace file that is read, in bytes: some million arrivals.
+/// The maximum size of a trace file, in bytes: enough for some million arrivals.
 const MAX_TRACE_BYTES: u64 = 64 << 20;
 /// The latest time that a trace may list, in seconds.
 const LATEST_ARRIVAL: f64 = 1e8;
@@ -105,9 +105,9 @@ impl std::str::FromStr for Arrivals {
     }
 }
 
-/// The times at which requests arrive, in order, from the start of serving.
+/// An iterator over the times at which requests arrive, counted from the start of serving.
 pub enum ArrivalTimes {
-    /// Arrivals with random gaps, at two alternating rates, in requests per second.
+    /// Random arrivals, whose mean rate alternates between two values.
     Random {
         seed: Seed,
         count: u64,
@@ -117,12 +117,12 @@ pub enum ArrivalTimes {
         /// How long each of the two rates lasts, in seconds.
         half: f64,
     },
-    /// The arrival times of a trace, in seconds.
+    /// The remaining arrival times of a trace, in seconds.
     Known(std::vec::IntoIter<f64>),
 }
 
 impl ArrivalTimes {
-    /// The arrival times; `None` for a closed loop.
+    /// Creates the iterator; `None` for a closed loop. `seed` determines random arrivals.
     pub fn new(arrivals: &Arrivals, seed: Seed) -> Result<Option<Self>, ArrivalError> {
         let random = |low, high, half| Self::Random {
             seed,
@@ -175,6 +175,7 @@ impl Iterator for ArrivalTimes {
     }
 }
 
+/// Reads the arrival times of a trace file, in seconds.
 fn read(file: &Path) -> Result<Vec<f64>, ArrivalError> {
     let failed = |problem: String| ArrivalError::File {
         file: file.to_owned(),
@@ -186,7 +187,7 @@ fn read(file: &Path) -> Result<Vec<f64>, ArrivalError> {
         .and_then(|file| file.take(MAX_TRACE_BYTES + 1).read_to_string(&mut text))
         .map_err(|problem| failed(problem.to_string()))?;
     if text.len() as u64 > MAX_TRACE_BYTES {
-        return Err(failed("it is longer than 64 MiB".to_owned()));
+        return Err(failed("the file is longer than 64 MiB".to_owned()));
     }
     let mut times: Vec<f64> = Vec::new();
     for (index, line) in text.lines().enumerate() {
@@ -273,7 +274,7 @@ mod tests {
         assert!(problem.contains("line 2: `0.5` is not a time"), "{problem}");
         for (text, why) in [
             ("1\n1e300\n", "line 2: `1e300` is not a time"),
-            ("# no time\n", "has no time in it"),
+            ("# no time\n", "lists no arrival times"),
         ] {
             std::fs::write(&folder, text).unwrap();
             let problem = ArrivalTimes::new(&arrivals, Seed::new(1)).err().unwrap();

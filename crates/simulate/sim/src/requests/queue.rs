@@ -8,12 +8,12 @@ use sweetspot_stats::Seed;
 
 use super::arrivals::{ArrivalError, ArrivalTimes, Arrivals};
 
-/// The time between two reports of the queue, in seconds.
+/// The time between two reports about the queue, in seconds.
 const REPORT_PERIOD: f64 = 0.05;
 /// The arrival rate is the mean over this time, in seconds.
 const RATE_WINDOW: f64 = 1.0;
 
-/// A queue of requests that have arrived and wait; times count from the start of serving.
+/// A queue of requests that have arrived and are not served yet; times count from the start of serving.
 pub struct RequestQueue {
     arrivals: Peekable<ArrivalTimes>,
     waiting: VecDeque<f64>,
@@ -31,7 +31,7 @@ pub struct QueueStatus {
 }
 
 impl RequestQueue {
-    /// The queue for these arrivals; `None` for a closed loop.
+    /// Creates the queue for these arrivals; `None` for a closed loop.
     pub fn new(arrivals: &Arrivals, seed: u64) -> Result<Option<Self>, ArrivalError> {
         let times = ArrivalTimes::new(arrivals, Seed::new(seed).label("arrivals"))?;
         Ok(times.map(|times| Self {
@@ -55,7 +55,7 @@ impl RequestQueue {
         self.waiting.len() as u64
     }
 
-    /// The time of the next arrival, if there is one.
+    /// The time of the next arrival; `None` if no more requests arrive.
     pub fn next_arrival(&mut self) -> Option<Seconds> {
         self.arrivals.peek().copied()
     }
@@ -66,7 +66,7 @@ impl RequestQueue {
         self.waiting.drain(..count).map(Seconds::new).collect()
     }
 
-    /// The state of the queue, if the next report is due.
+    /// The state of the queue, if the next report is due; otherwise `None`.
     pub fn report(&mut self, now: Seconds) -> Option<QueueStatus> {
         let now = now.get();
         if now - self.last_report < REPORT_PERIOD {

@@ -3,12 +3,13 @@
 use super::{BatchSearch, PausedClimb, SearchDecision};
 use crate::hold::candidate::OperatingLimits;
 
-/// The adjacent candidate is tried even if it is predicted to exceed a limit by up to this factor, because
+/// The next larger candidate is tried even if it is predicted to exceed a limit by up to this factor, because
 /// predictions may be wrong.
 const PREDICTION_MARGIN: f64 = 1.25;
-/// A step that multiplies the value by more than this needs a prediction that is not too low.
+/// A step that multiplies the batch size or clock by more than this is taken only if a cautious prediction allows it.
 const LARGE_STEP: f64 = 2.0;
-/// Another candidate replaces the present one only if its power is below this share of the present one's.
+/// When power is minimised, another candidate replaces the present one only if its power is below this share of the
+/// present power.
 const STAY_PREFERENCE: f64 = 0.98;
 
 impl BatchSearch {
@@ -33,23 +34,25 @@ impl BatchSearch {
         SearchDecision::Use(if stays { index } else { best })
     }
 
+    /// The value of the objective at a candidate; higher is better.
     fn score(&self, index: usize) -> f64 {
         self.candidates[index].score(self.goal)
     }
 
+    /// The highest score of the candidates that meet the limits; 0 if there are none.
     fn highest_score(&self, limits: &OperatingLimits) -> f64 {
         let scores = self.good_candidates(*limits).map(|index| self.score(index));
         scores.fold(0.0, f64::max)
     }
 
-    /// The smallest candidate that is as good as the best one.
+    /// The smallest candidate that meets the limits and is about as good as the best one.
     fn best(&self, limits: &OperatingLimits) -> Option<usize> {
         let highest = self.highest_score(limits);
         self.good_candidates(*limits)
             .find(|index| self.score(*index) >= highest * (1.0 - self.saturation))
     }
 
-    /// A candidate above the highest good one that is worth a trial.
+    /// A candidate above `top`, the largest good one, that is worth a trial.
     pub(super) fn step_up(
         &mut self,
         top: usize,
@@ -88,7 +91,8 @@ impl BatchSearch {
         next
     }
 
-    /// The failed candidate, if its retry is due; all other retries are then postponed until its result is known.
+    /// Returns the failed candidate if its retry is due; all other retries are then postponed until the result is
+    /// known.
     fn retry(&mut self, failed: usize, now: f64) -> Option<usize> {
         if !self.candidates[failed].is_retry_due(now) {
             return None;
@@ -100,7 +104,7 @@ impl BatchSearch {
         Some(failed)
     }
 
-    /// A candidate at most halfway to one that failed.
+    /// A candidate to try between `top` and a failed candidate, at most halfway.
     fn step_between(&self, top: usize, failed: usize, limits: &OperatingLimits) -> Option<usize> {
         let middle = top + (failed - top) / 2;
         let mut steps = (top + 1..=middle).rev();
@@ -110,7 +114,7 @@ impl BatchSearch {
         })
     }
 
-    /// A candidate above which none has failed.
+    /// A candidate to try above `top` if no larger candidate has failed.
     fn step_beyond(&self, top: usize, limits: &OperatingLimits) -> Option<usize> {
         let fits = |index: &usize| {
             let is_near = *index == top + 1 || self.values[*index] <= LARGE_STEP * self.values[top];
@@ -128,7 +132,7 @@ impl BatchSearch {
             && is_at_most(self.predicted_latency(index), limits.latency)
     }
 
-    /// Whether the predictions exceed the limits by no more than [`PREDICTION_MARGIN`].
+    /// Whether the predicted power and latency exceed the limits by no more than [`PREDICTION_MARGIN`].
     fn is_nearly_within(&self, index: usize, limits: &OperatingLimits) -> bool {
         is_at_most(self.predicted_power(index), PREDICTION_MARGIN * limits.cap)
             && is_at_most(
@@ -137,8 +141,8 @@ impl BatchSearch {
             )
     }
 
-    /// Starts a pause of the climb, or, once the pause is over, returns the next candidate whatever its predictions
-    /// are.
+    /// Starts a pause of the climb. Once the pause is over, returns the next larger candidate even if its predictions
+    /// exceed the limits.
     fn step_despite_prediction(&mut self, top: usize, now: f64) -> Option<usize> {
         let next = &self.candidates[top + 1];
         if next.is_barred() || next.is_measured() {
@@ -159,7 +163,8 @@ impl BatchSearch {
         }
     }
 
-    /// The relative gain of the last step up to the candidate `top`, per doubling of the value.
+    /// By how much the last step up to the candidate `top` improved the objective, as a share per doubling of the batch
+    /// size or clock.
     pub(super) fn gain_per_doubling(&self, top: usize, limits: &OperatingLimits) -> Option<f64> {
         let below = self
             .good_candidates(*limits)
@@ -169,7 +174,8 @@ impl BatchSearch {
         Some(gain / (self.values[top] / self.values[below]).log2())
     }
 
-    /// Decides after a limit was exceeded: the best candidate that is known to be good, or one at most halfway down.
+    /// Decides what to do next after a limit was exceeded: use the best candidate that is known to be good, or one at
+    /// most halfway down.
     pub(super) fn step_down(
         &mut self,
         index: usize,
@@ -228,6 +234,7 @@ impl BatchSearch {
     }
 }
 
+/// Whether a prediction does not exceed a limit; an unknown value does not.
 fn is_at_most(predicted: Option<f64>, limit: f64) -> bool {
     predicted.is_none_or(|predicted| predicted <= limit)
 }

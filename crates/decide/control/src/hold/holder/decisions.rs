@@ -1,4 +1,4 @@
-//! The decisions of a holder after a measurement window, or when power exceeds the cap.
+//! The decisions of a controller after a measurement window, or when power exceeds the cap.
 
 use sweetspot_quantity::Seconds;
 
@@ -9,12 +9,11 @@ use crate::hold::joint_search::GridPosition;
 use crate::hold::paper_search::PaperDecision;
 use crate::hold::window::WindowMeasurement;
 
-/// The shortest time, in seconds, that samples must cover to show an excess before the averaging time is over (an
-/// early excess).
+/// The shortest time that samples must cover to show an early excess (before the averaging time is over), in seconds.
 const MIN_EARLY_TIME: f64 = 0.25;
-/// The mean of these samples must exceed this multiple of the cap to show an early excess.
+/// The mean power must exceed this multiple of the cap to show an early excess (before the averaging time is over).
 const EARLY_EXCESS: f64 = 1.02;
-/// These samples must cover this many batches, because power varies within a batch.
+/// The samples must cover this many batches to show an early excess, because power varies within a batch.
 const MIN_EARLY_BATCHES: f64 = 5.0;
 /// The limits count as feasible again after this many consecutive measurement windows within the cap.
 const FEASIBLE_WINDOWS: u32 = 3;
@@ -33,7 +32,8 @@ impl Holder {
             })
     }
 
-    /// Decides after a reading if the cap is exceeded or if the search decides on every reading.
+    /// Decides on the next setting after a power reading, if the cap is exceeded or if the search decides on every
+    /// reading.
     pub(super) fn decide_on_excess(&mut self) {
         let highest = self.window.highest_power();
         let power = highest.or_else(|| self.averager.partial_mean().map(|(power, _)| power.get()));
@@ -45,11 +45,11 @@ impl Holder {
             SettingSearch::Axis { search, axis } => {
                 let axis = *axis;
                 let decision = search.after_excess(axis.index_of(at), power, &limits, now);
-                self.follow(decision.map(|index| axis.position(at, index)), power);
+                self.apply_decision(decision.map(|index| axis.position(at, index)), power);
             }
             SettingSearch::Joint(search) => {
                 let decision = search.after_excess(at, power, &limits, now);
-                self.follow(decision, power);
+                self.apply_decision(decision, power);
             }
             SettingSearch::DeviceCap { steps_below } => {
                 *steps_below += 1;
@@ -64,6 +64,7 @@ impl Holder {
         self.window.restart();
     }
 
+    /// Decides on the next setting if the measurement window is complete.
     pub(super) fn decide_if_complete(&mut self) {
         if self.window.batches < self.config.window || !self.window.covers_batches() {
             return;
@@ -76,6 +77,7 @@ impl Holder {
         self.window.restart();
     }
 
+    /// Decides on the next setting after a complete measurement window.
     fn decide_on_window(&mut self, window: &WindowMeasurement) {
         let limits = self.limits();
         let (now, at) = (self.now, self.position);
@@ -83,11 +85,11 @@ impl Holder {
             SettingSearch::Axis { search, axis } => {
                 let axis = *axis;
                 let decision = search.after_window(axis.index_of(at), window, &limits, now);
-                self.follow(decision.map(|index| axis.position(at, index)), window.power);
+                self.apply_decision(decision.map(|index| axis.position(at, index)), window.power);
             }
             SettingSearch::Joint(search) => {
                 let decision = search.after_window(at, window, &limits, now);
-                self.follow(decision, window.power);
+                self.apply_decision(decision, window.power);
             }
             SettingSearch::DeviceCap { .. } => {}
             SettingSearch::Paper { .. } => self.decide_by_paper(window.power),
@@ -99,6 +101,7 @@ impl Holder {
         self.check_overload(window.rate);
     }
 
+    /// Lets the paper's algorithm decide on the next setting.
     fn decide_by_paper(&mut self, power: f64) {
         let cap = self.config.cap;
         let at = self.position;
@@ -111,9 +114,9 @@ impl Holder {
         }
     }
 
-    /// Changes to the setting of a decision. `power` is the latest measured power, for notices if the power of the
-    /// chosen setting is unknown.
-    pub(super) fn follow(&mut self, decision: SearchDecision<GridPosition>, power: f64) {
+    /// Applies the decision of a search. `power` is the latest measured power, for notices if the power of the chosen
+    /// setting is unknown.
+    pub(super) fn apply_decision(&mut self, decision: SearchDecision<GridPosition>, power: f64) {
         match decision {
             SearchDecision::Use(next) => {
                 self.position = next;

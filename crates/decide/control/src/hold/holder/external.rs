@@ -8,10 +8,11 @@ use super::setting_search::Axis;
 use super::{Holder, SettingSearch};
 use crate::hold::action::HoldNotice;
 
-/// The holder counts as settled after this many measurement windows at one setting.
+/// The setting counts as settled after this many measurement windows without a change.
 const SETTLED_WINDOWS: u32 = 5;
 
 impl Holder {
+    /// Handles a change of the power cap.
     pub(super) fn on_cap(&mut self, cap: Watts) {
         if !(cap.is_finite() && cap > Watts::ZERO) || cap == self.config.cap {
             return;
@@ -27,11 +28,11 @@ impl Holder {
             SettingSearch::Axis { search, axis } => {
                 let axis = *axis;
                 let decision = search.after_limit_change(axis.index_of(at), &limits, now);
-                self.follow(decision.map(|index| axis.position(at, index)), 0.0);
+                self.apply_decision(decision.map(|index| axis.position(at, index)), 0.0);
             }
             SettingSearch::Joint(search) => {
                 let decision = search.after_limit_change(at, &limits, now);
-                self.follow(decision, 0.0);
+                self.apply_decision(decision, 0.0);
             }
             SettingSearch::DeviceCap { steps_below } => {
                 *steps_below = 0;
@@ -41,8 +42,8 @@ impl Holder {
         }
     }
 
-    /// Updates whether there is a backlog. It begins when more items wait than fit into two batches, and ends when
-    /// they fit into one batch: items that wait then have arrived at the present setting.
+    /// Updates whether there is a backlog of requests. It begins when more items wait than fit into two batches, and
+    /// ends when they fit into one batch: they have then arrived at the present setting.
     pub(super) fn on_queue(&mut self, length: u64, arrivals_per_s: Option<f64>) {
         self.arrivals_per_s = arrivals_per_s;
         let batch = self.setting().batch;
@@ -61,7 +62,7 @@ impl Holder {
         }
     }
 
-    /// Notifies the user if the holder has settled and requests arrive faster than they are served.
+    /// Notifies the user if the setting has settled and requests arrive faster than they are served.
     pub(super) fn check_overload(&mut self, served_per_s: f64) {
         let is_settled = self.windows_at_setting >= SETTLED_WINDOWS;
         let excess = self
@@ -80,6 +81,7 @@ impl Holder {
         }
     }
 
+    /// Handles a batch that did not fit into memory.
     pub(super) fn on_out_of_memory(&mut self, size: u64) {
         let sizes = &self.config.batches;
         let too_large = sizes.partition_point(|batch| *batch < size);
@@ -110,6 +112,7 @@ impl Holder {
         }
     }
 
+    /// Handles a setting that the device rejected.
     pub(super) fn on_rejection(&mut self, knob: Knob) {
         if !self.device_rejected {
             self.device_rejected = true;

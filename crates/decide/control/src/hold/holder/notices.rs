@@ -1,14 +1,14 @@
-//! The notices of a holder. Each is given once, and again only after its condition has ended.
+//! The notices of a controller. Each is given once, and again only after its condition has ended.
 
 use sweetspot_quantity::{Seconds, Watts};
 
 use super::Holder;
 use crate::hold::action::HoldNotice;
 
-/// The maximum number of notices that wait to be returned, one with each step.
+/// The maximum number of notices that wait to be returned; each step returns one.
 pub(super) const MAX_PENDING_NOTICES: usize = 8;
 
-/// The conditions that the user was notified of and that have not ended.
+/// For each condition, whether the user was notified of it and it has not ended.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ActiveNotices {
     pub infeasible: bool,
@@ -17,13 +17,14 @@ pub(super) struct ActiveNotices {
     pub batch_size_ignored: bool,
     pub sensor_stopped: bool,
     pub overloaded: bool,
-    /// The limit that the device enforces, and the cap of the configuration at the time of the notice.
+    /// The limit that the device enforces, and the user's cap at the time of the notice; absent before the notice.
     pub device_limit: Option<(Watts, Watts)>,
-    /// The index of the smallest batch size that did not fit into memory.
+    /// The index of the smallest batch size that did not fit into memory; absent if all did.
     pub too_large: Option<usize>,
 }
 
 impl Holder {
+    /// Notifies the user that no setting meets the cap; `power` is the lowest power.
     pub(super) fn notify_infeasible(&mut self, power: f64) {
         // Algorithm 1 as printed may use the smallest batch because of an old reading.
         if power > self.config.cap.get() && !self.active_notices.infeasible {
@@ -35,6 +36,7 @@ impl Holder {
         }
     }
 
+    /// Notifies the user if the cap is below the idle power of the device.
     pub(super) fn check_idle_power(&mut self) {
         let cap = self.config.cap;
         let idle = self.config.idle_power.filter(|idle| *idle >= cap);
@@ -44,6 +46,7 @@ impl Holder {
         }
     }
 
+    /// Handles the report of the power limit that the device enforces.
     pub(super) fn on_device_limit(&mut self, enforced: Watts, throttled: bool) {
         let cap = self.config.cap;
         // A load with pauses is throttled again and again; this is reported once.
@@ -89,12 +92,14 @@ impl Holder {
         }
     }
 
+    /// Queues a notice for the next steps.
     pub(super) fn notify(&mut self, notice: HoldNotice) {
         if let Some(free) = self.pending_notices.iter_mut().find(|slot| slot.is_none()) {
             *free = Some(notice);
         }
     }
 
+    /// Removes and returns the oldest queued notice.
     pub(super) fn next_notice(&mut self) -> Option<HoldNotice> {
         let next = self.pending_notices[0].take();
         self.pending_notices.rotate_left(1);

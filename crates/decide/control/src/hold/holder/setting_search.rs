@@ -1,4 +1,4 @@
-//! Selects the search of a holder: `batch_search` for `--knob batch` or core clocks alone, `joint_search` for both
+//! Selects the search of a controller: `batch_search` for `--knob batch` or core clocks alone, `joint_search` for both
 //! together, and `paper_search` for the algorithms of the BatchSizer paper.
 
 use crate::hold::batch_search::BatchSearch;
@@ -6,7 +6,7 @@ use crate::hold::config::{DeviceKnob, HoldConfig, HoldMode};
 use crate::hold::joint_search::{GridPosition, JointSearch};
 use crate::hold::paper_search::PaperSearch;
 
-/// The search of a holder, by control algorithm and knob.
+/// The search that the controller uses, which depends on the control algorithm and the knob.
 #[derive(Clone, Debug)]
 pub(super) enum SettingSearch {
     /// An algorithm of the BatchSizer paper, along one axis (`--mode paper`, `text`, `windowed`, `dvfs` or
@@ -14,14 +14,14 @@ pub(super) enum SettingSearch {
     Paper { search: PaperSearch, axis: Axis },
     /// The default search along one axis (`--knob batch` or `core-clock`), which remembers all measurements.
     Axis { search: BatchSearch, axis: Axis },
-    /// A search over batch size and device knob together.
+    /// A search over batch size and device knob together (`--knob joint`).
     Joint(JointSearch),
     /// The device's own power cap, at the highest level that does not exceed the configured cap, lowered by
     /// `steps_below` levels if the device still exceeds it.
     DeviceCap { steps_below: usize },
 }
 
-/// The axis of a one-dimensional search.
+/// The axis along which a one-dimensional search runs: batch sizes, or levels of the device knob.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Axis {
     Batch,
@@ -29,7 +29,7 @@ pub(super) enum Axis {
 }
 
 impl Axis {
-    /// The index of a position on this axis.
+    /// The index of a setting on this axis.
     pub(super) fn index_of(self, position: GridPosition) -> usize {
         match self {
             Self::Batch => position.batch,
@@ -95,7 +95,7 @@ impl SettingSearch {
         }
     }
 
-    /// The measured power of a setting, in watts.
+    /// The measured power of a setting, in watts; `None` if it is unknown.
     pub(super) fn power_at(&self, position: GridPosition) -> Option<f64> {
         match self {
             Self::Axis { search, axis } => search.candidates()[axis.index_of(position)].power(),

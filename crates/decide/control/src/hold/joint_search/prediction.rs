@@ -8,7 +8,8 @@ use crate::hold::candidate::OperatingLimits;
 const STATIC_POWER_SHARE: f64 = 0.35;
 
 impl JointSearch {
-    /// Whether a setting meets the limits: as measured, or as predicted with the cap multiplied by `margin`.
+    /// Whether a setting meets the limits. Without a measurement, its predicted power may be up to `margin` times the
+    /// cap.
     pub(super) fn fits(&self, at: GridPosition, limits: &OperatingLimits, margin: f64) -> bool {
         let candidate = self.candidate(at);
         if candidate.is_tried() {
@@ -20,7 +21,8 @@ impl JointSearch {
             && is_at_most(self.predicted_latency(at), limits.latency)
     }
 
-    /// The latency predicted from the nearest level with a known latency, assuming that it grows as the clock falls.
+    /// The predicted latency in seconds, from the nearest level with a known latency; it is assumed to grow as the
+    /// clock falls.
     fn predicted_latency(&self, at: GridPosition) -> Option<f64> {
         let (level, latency) =
             self.value_at_nearest_level(at.level, |row| row.predicted_latency(at.batch))?;
@@ -30,7 +32,7 @@ impl JointSearch {
         })
     }
 
-    /// The value at the nearest level that has one, and the index of that level.
+    /// Finds the level nearest to `level` for which `value` is known, and returns its index and the value.
     fn value_at_nearest_level(
         &self,
         level: usize,
@@ -43,6 +45,7 @@ impl JointSearch {
         })
     }
 
+    /// The predicted power of a setting in watts; `None` if too little was measured.
     fn predicted_power(&self, at: GridPosition) -> Option<f64> {
         match &self.levels {
             DeviceLevels::Clocks(clocks) => self.predicted_power_at_clock(at, clocks),
@@ -82,7 +85,7 @@ impl JointSearch {
         }
     }
 
-    /// The part of a power that would remain at a clock of 0.
+    /// The part of a power that does not depend on the clock, in watts.
     fn static_power(&self, power: f64) -> f64 {
         let idle = self.idle_power.unwrap_or(STATIC_POWER_SHARE * power);
         idle.min(power)

@@ -4,9 +4,9 @@ use super::{GridPosition, JointSearch, MIN_IMPROVEMENT};
 use crate::hold::candidate::OperatingLimits;
 use crate::hold::config::HoldGoal;
 
-/// The maximum number of trials until the load or the cap changes; then the best setting stays.
+/// The maximum number of settings that are tried before the load or the cap changes; then the best setting stays.
 const TRIALS: u32 = 9;
-/// The number of further trials that are allowed each time retries are due.
+/// The number of trials that are allowed again whenever the wait for retries is over.
 const RETRY_TRIALS: u32 = 2;
 /// The minimum number of trials that are allowed after a good setting exceeded the cap.
 const TRIALS_AFTER_LOSS: u32 = 3;
@@ -16,17 +16,17 @@ const MAX_FAILED_LEVELS: usize = 2;
 const PREDICTION_MARGIN: f64 = 1.02;
 /// A higher level is tried only for settings whose score is at least this share of the best score.
 const MIN_SCORE_SHARE: f64 = 0.85;
-/// The factors by which the batch size grows when a larger batch is tried at a lower level, in the order in which
-/// they are tried.
+/// When a larger batch is tried at a lower level, the batch size grows by these factors, tried in this order.
 const TRADE_FACTORS: [f64; 2] = [8.0, 2.0];
-/// If the objective is energy, each trial lowers the level by the number of levels divided by this.
+/// If the objective is energy, a trial lowers the device level by the number of levels divided by this.
 const LEVEL_STEPS: usize = 12;
 
-/// The number of trials that are left.
+/// How many settings may still be tried.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TrialBudget {
+    /// The number of trials that are left.
     left: u32,
-    /// The time at which further trials are allowed, in seconds.
+    /// The time from which further trials are allowed, in seconds.
     refill_at: f64,
 }
 
@@ -45,15 +45,18 @@ impl TrialBudget {
         self.left = TRIALS;
     }
 
+    /// Allows some trials after a good setting exceeded the cap.
     pub(super) fn extend_after_loss(&mut self) {
         self.left = self.left.max(TRIALS_AFTER_LOSS);
     }
 
+    /// Uses one trial, and sets the time from which further ones are allowed.
     pub(super) fn spend(&mut self, refill_at: f64) {
         self.left -= 1;
         self.refill_at = refill_at;
     }
 
+    /// Whether a trial is left, after allowing further ones if it is time.
     fn is_available(&mut self, now: f64) -> bool {
         if self.left == 0 && now >= self.refill_at {
             self.left = RETRY_TRIALS;
@@ -85,7 +88,7 @@ impl JointSearch {
             .or_else(|| self.lower_level(best, limits))
     }
 
-    /// The next lower level of a good setting that exceeded the cap.
+    /// The next lower level of the good setting that exceeded the cap, at the same batch size.
     fn below_lost(&mut self, best: GridPosition, limits: &OperatingLimits) -> Option<GridPosition> {
         let fitting = self.rows[best.level].fitting();
         let lost = self.lost.take().filter(|lost| lost.batch < fitting)?;
@@ -131,7 +134,7 @@ impl JointSearch {
         most_promising.map(|(next, _)| next)
     }
 
-    /// A larger batch at the lower level that the cap allows for it.
+    /// A larger batch than the best setting's, at the lower device level that keeps its power below the cap.
     fn larger_batch_at_lower_level(
         &self,
         best: GridPosition,
@@ -158,7 +161,7 @@ impl JointSearch {
         })
     }
 
-    /// A lower level of the best setting, where the objective is energy.
+    /// A lower device level at the best setting's batch size; only if the objective is energy.
     fn lower_level(&self, best: GridPosition, limits: &OperatingLimits) -> Option<GridPosition> {
         if self.goal == HoldGoal::Throughput {
             return None;

@@ -10,17 +10,17 @@ use super::super::window::TuneWindow;
 use super::{Activity, Consumption, LateReference, LoadSearch};
 
 impl LoadSearch {
-    /// The mean time and energy of an item at the chosen setting.
+    /// The mean time and energy for an item at the chosen setting.
     fn per_item_at_choice(&self) -> Option<PerItem> {
         let point = self.choice?;
         let tried = self.tried.iter().filter(|window| window.point == point);
-        let windows: Vec<&TuneWindow> = match self.held.is_empty() {
+        let windows: Vec<&TuneWindow> = match self.choice_windows.is_empty() {
             true => tried.collect(),
-            false => self.held.iter().collect(),
+            false => self.choice_windows.iter().collect(),
         };
         let count = windows.len() as f64;
-        let mean = |of: &dyn Fn(&TuneWindow) -> Option<f64>| {
-            let values: Option<Vec<f64>> = windows.iter().map(|window| of(window)).collect();
+        let mean = |value: &dyn Fn(&TuneWindow) -> Option<f64>| {
+            let values: Option<Vec<f64>> = windows.iter().map(|window| value(window)).collect();
             let values = values.filter(|values| !values.is_empty())?;
             Some(values.iter().sum::<f64>() / count)
         };
@@ -50,14 +50,15 @@ impl LoadSearch {
         Some((sum.energy - sum.items * energy) / (items * energy))
     }
 
-    /// The energy that `seconds` at the reference use beyond the chosen setting, as a share of the job's energy.
+    /// The additional energy if the job runs for `seconds` at the reference instead of the chosen setting, as a share
+    /// of the job's energy.
     pub(in crate::tune) fn excess_at_reference(&self, seconds: f64, job: f64) -> Option<f64> {
         let reference = self.reference.as_ref()?.energy_per_item()?.get();
         let own = self.per_item_at_choice()?.energy.get();
         Some(seconds / job * (reference / own - 1.0))
     }
 
-    /// The outcome of the load.
+    /// Summarises the load: its choice, savings and cost of exploring.
     pub(in crate::tune) fn summarise(&self, config: &TuneConfig) -> LoadOutcome {
         let reference = self.warm_reference_per_item();
         let choice = self.per_item_at_choice();
@@ -116,7 +117,7 @@ impl LoadSearch {
         load
     }
 
-    /// The time and energy of an item at the reference on a warm chip.
+    /// The time and energy for an item at the reference, corrected to a warm chip.
     fn warm_reference_per_item(&self) -> Option<PerItem> {
         let window = self.late_reference.window().or(self.reference.as_ref())?;
         let (time, energy) = (window.time_per_item()?, window.energy_per_item()?);
@@ -129,8 +130,8 @@ impl LoadSearch {
         })
     }
 
-    /// The standard deviation of the reference that results from drift: a chip takes minutes to warm up, which a
-    /// short measurement window does not show.
+    /// The uncertainty of the reference because of drift: a chip takes minutes to warm up, which a short measurement
+    /// window does not show.
     const fn drift_noise(&self) -> Noise {
         match self.late_reference {
             LateReference::WarmChip(_) => Noise {
@@ -144,8 +145,8 @@ impl LoadSearch {
         }
     }
 
-    /// The share of the warming that was still to come when the reference was measured. At first the chip is cold;
-    /// later it has the temperature that the chosen setting leads to.
+    /// How cold the chip was when the reference was measured, from 1 (cold) to 0 (warm). Later in the job, the chip has
+    /// the temperature that the chosen setting leads to.
     fn coldness(&self, drift: &Drift, reference: &TuneWindow) -> f64 {
         match self.per_item_at_choice() {
             Some(own) if self.late_reference.is_warm() => {
@@ -156,7 +157,7 @@ impl LoadSearch {
         }
     }
 
-    /// The cost of exploring so far, as a share of the job's time or energy.
+    /// The additional time or energy of exploring so far, as a share of the job's time or energy, whichever is larger.
     pub(in crate::tune) fn cost_share(&self, job: Seconds) -> Option<Ratio> {
         let reference = self.reference.as_ref()?;
         let (time, energy) = (

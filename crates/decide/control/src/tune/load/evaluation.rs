@@ -8,14 +8,14 @@ use super::super::drift::Drift;
 use super::super::window::TuneWindow;
 use super::LoadSearch;
 
-/// Settings that differ by at most this share of the knob's range are neighbours.
+/// Two settings are neighbours if they differ by at most this share of the knob's range.
 const NEIGHBOUR_DISTANCE: f64 = 0.08;
-/// The smallest relative difference of power or time by which a setting counts as different from the reference.
+/// A setting has an effect only if its power or time differs from the reference by at least this share.
 const MIN_DIFFERENCE: f64 = 0.01;
 /// A setting is chosen instead of the reference only if its relative gain is at least this.
 const MIN_GAIN: f64 = 0.003;
-/// The gain must also exceed this multiple of its standard deviation. The multiple is low because missing a small
-/// gain costs as much as choosing a setting without one.
+/// A setting is chosen only if its gain exceeds this multiple of the gain's standard deviation. The multiple is low
+/// because missing a small gain costs as much as choosing a setting without one.
 const MIN_GAIN_NOISE: f64 = 0.3;
 
 impl LoadSearch {
@@ -29,7 +29,7 @@ impl LoadSearch {
         Outcome::mean(&outcomes)
     }
 
-    /// The relative improvement of the objective in a measurement window over the reference.
+    /// By how much the objective in a measurement window is better than at the reference, as a share.
     pub(in crate::tune) fn gain(&self, config: &TuneConfig, window: &TuneWindow) -> Option<f64> {
         let drift = self.drift();
         let reference = self.reference_outcome(config, &drift)?;
@@ -48,7 +48,7 @@ impl LoadSearch {
         })
     }
 
-    /// The smallest gain at a point that counts as real rather than noise.
+    /// The smallest gain over the reference that counts as real rather than noise at a point.
     pub(in crate::tune) fn min_gain(&self, config: &TuneConfig, point: usize) -> f64 {
         let reference = config.space.reference();
         let windows = self.tried.iter();
@@ -66,7 +66,7 @@ impl LoadSearch {
         config: &'a TuneConfig,
         point: usize,
     ) -> impl Iterator<Item = &'a TuneWindow> {
-        let windows = self.tried.iter().chain(&self.held);
+        let windows = self.tried.iter().chain(&self.choice_windows);
         windows.filter(move |window| {
             window.point == point
                 || window.point != config.space.reference()
@@ -74,9 +74,9 @@ impl LoadSearch {
         })
     }
 
-    /// The mean gain of the measurement windows at a point.
+    /// The mean gain over the reference of the measurement windows at a point.
     pub(in crate::tune) fn gain_at(&self, config: &TuneConfig, point: usize) -> Option<f64> {
-        let windows = self.tried.iter().chain(&self.held);
+        let windows = self.tried.iter().chain(&self.choice_windows);
         let gains: Vec<f64> = windows
             .filter(|window| window.point == point)
             .filter_map(|window| self.gain(config, window))
@@ -84,7 +84,8 @@ impl LoadSearch {
         (!gains.is_empty()).then(|| gains.iter().sum::<f64>() / gains.len() as f64)
     }
 
-    /// The mean gain at a point and its neighbours, which is less noisy than that of a single measurement window.
+    /// The mean gain over the reference at a point and its neighbours, which is less noisy than that of a single
+    /// measurement window.
     pub(in crate::tune) fn gain_near(&self, config: &TuneConfig, point: usize) -> Option<f64> {
         let gains: Vec<f64> = self
             .windows_near(config, point)
@@ -99,7 +100,7 @@ impl LoadSearch {
         let Some(reference) = self.reference_outcome(config, &drift) else {
             return true;
         };
-        let windows = self.tried.iter().chain(&self.held);
+        let windows = self.tried.iter().chain(&self.choice_windows);
         let outcomes: Vec<Outcome> = windows
             .filter(|window| window.point == point)
             .map(|window| self.warm_outcome(config, window, &drift))
@@ -121,7 +122,7 @@ impl LoadSearch {
             .all(|limit| limit.check(&mean, basis).is_ok())
     }
 
-    /// The tried point with the highest gain among those that meet the limits.
+    /// The point with the highest gain among the tried points that meet the limits.
     fn best_within_limits(&self, config: &TuneConfig) -> Option<usize> {
         let points = self.tried.iter().map(|window| window.point);
         let allowed = points.filter(|point| self.meets_limits(config, *point));
@@ -153,8 +154,8 @@ impl LoadSearch {
         answer.filter(is_better).or(Some(reference))
     }
 
-    /// Whether power or time at a point differs from the reference by more than noise. If not, the setting has no
-    /// effect and its gain is noise.
+    /// Whether power or time at a point differs from the reference by more than noise; if not, the setting has no
+    /// effect.
     pub(in crate::tune) fn differs_from_reference(
         &self,
         config: &TuneConfig,
@@ -162,7 +163,7 @@ impl LoadSearch {
     ) -> bool {
         let reference = config.space.reference();
         let at = |point: usize| {
-            let windows = self.tried.iter().chain(&self.held);
+            let windows = self.tried.iter().chain(&self.choice_windows);
             windows.filter(move |window| window.point == point)
         };
         let (own, other) = (at(point).count() as f64, at(reference).count() as f64);
@@ -194,6 +195,7 @@ impl LoadSearch {
     }
 }
 
+/// Whether two points are neighbours.
 fn is_near(space: &SearchSpace, a: usize, b: usize) -> bool {
     let points = space.points();
     (0..points[a].len()).all(|knob| {

@@ -19,12 +19,14 @@ pub(super) struct Consumption {
 }
 
 impl Consumption {
+    /// Adds the time, energy and items of another part.
     pub(super) fn add(&mut self, other: &Self) {
         self.time += other.time;
         self.energy += other.energy;
         self.items += other.items;
     }
 
+    /// Subtracts the time, energy and items of an earlier total.
     pub(super) fn minus(&self, other: &Self) -> Self {
         Self {
             time: self.time - other.time,
@@ -34,20 +36,24 @@ impl Consumption {
     }
 }
 
-/// The activities of the tuner to which a load's time and energy are assigned.
+/// What the tuner does; the time and energy of a load are summed for each activity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Activity {
+    /// The tuner measures the reference.
     Reference,
+    /// The tuner tries settings.
     Exploring,
+    /// The job runs at the chosen setting.
     Holding,
     /// The job runs at the reference and is not steady yet.
     Waiting,
 }
 
-/// A later measurement of the reference, which is more accurate than the first one and from which savings are
-/// computed.
+/// The second measurement of the reference, if there is one. It is more accurate than the first, and savings are
+/// computed from it.
 #[derive(Clone, Debug)]
 pub(super) enum LateReference {
+    /// The reference was measured only once.
     None,
     /// The reference was measured again while settings were tried.
     WhileExploring(TuneWindow),
@@ -56,6 +62,7 @@ pub(super) enum LateReference {
 }
 
 impl LateReference {
+    /// The second measurement of the reference, if there is one.
     fn window(&self) -> Option<&TuneWindow> {
         match self {
             Self::None => None,
@@ -63,21 +70,22 @@ impl LateReference {
         }
     }
 
-    /// Whether the reference was measured on a warm chip.
+    /// Whether the second measurement was made on a warm chip.
     pub(super) const fn is_warm(&self) -> bool {
         matches!(self, Self::WarmChip(_))
     }
 }
 
-/// A load and the search for its best setting.
+/// The search for the best setting of one load of a job, with all its measurements.
 pub(super) struct LoadSearch {
+    /// The named phase of the job to which the load belongs, if any.
     pub(super) phase: Option<String>,
     strategy: Box<dyn Strategy>,
     pub(super) remembered: Option<RememberedChoice>,
     pub(super) steady_since: Option<f64>,
     pub(super) reference: Option<TuneWindow>,
     pub(super) late_reference: LateReference,
-    /// Whether the user was notified of the choice.
+    /// Whether the user was notified of the choice for this load.
     pub(super) is_announced: bool,
     /// Whether this is the same load as the previous one, tuned again because of [`TuneConfig::retune_every`].
     pub(super) is_retuned: bool,
@@ -87,33 +95,38 @@ pub(super) struct LoadSearch {
     starts_cold: bool,
     /// The time at which exploring must end, in seconds since the start of the job.
     pub(super) deadline: f64,
+    /// How many neighbours of the recommendation were measured.
     neighbour_checks: usize,
+    /// The measurement windows of the tried settings.
     tried: Vec<TuneWindow>,
     pub(super) found_at: Option<f64>,
     pub(super) choice: Option<usize>,
     expected_regret: Option<f64>,
     /// The measurement windows at the chosen setting.
-    held: Vec<TuneWindow>,
+    choice_windows: Vec<TuneWindow>,
     /// How often another setting was chosen after the first choice had been set and measured.
     pub(super) choice_changes: usize,
+    /// The points that the device rejected.
     rejected: Vec<usize>,
     evaluations: usize,
+    /// The time, energy and items of each [`Activity`].
     consumption: [Consumption; 4],
 }
 
-/// The maximum number of evaluations by the strategy: more would cost more than they gain.
+/// The maximum number of evaluations by the strategy for one load: more would cost more than they gain.
 const MAX_EVALUATIONS: usize = 14;
-/// The expected regret below which the strategy stops. It is low because another measurement near the best setting
-/// costs little.
+/// The strategy stops if the expected regret is below this share. It is low because another measurement near the best
+/// setting costs little.
 const ACCEPTABLE_REGRET: f64 = 0.0015;
 /// The maximum number of neighbours of the recommended setting that are measured to check it.
 const MAX_NEIGHBOUR_CHECKS: usize = 4;
-/// The distances of these neighbours from the recommended setting, as shares of the knob's range.
+/// The distances between the recommended setting and the neighbours that are measured to check it, as shares of the
+/// knob's range.
 const NEIGHBOUR_DISTANCES: [f64; 4] = [-0.05, 0.05, -0.025, 0.025];
-/// A gain below this may be an effect of the warming chip, so the reference is measured again.
+/// If the gain is below this share, it may be an effect of the warming chip, and the reference is measured again.
 const DRIFT_SENSITIVE_GAIN: f64 = 0.06;
 /// The maximum number of stored measurement windows at the chosen setting, because jobs may run for days.
-const MAX_HELD_WINDOWS: usize = 1000;
+const MAX_CHOICE_WINDOWS: usize = 1000;
 
 impl LoadSearch {
     pub(super) fn new(
@@ -139,7 +152,7 @@ impl LoadSearch {
             found_at: None,
             choice: None,
             expected_regret: None,
-            held: Vec::new(),
+            choice_windows: Vec::new(),
             choice_changes: 0,
             rejected: Vec::new(),
             evaluations: 0,
@@ -151,10 +164,12 @@ impl LoadSearch {
         self.strategy.as_mut()
     }
 
+    /// Adds time, energy and items to the sum of an activity.
     pub(super) fn add_consumption(&mut self, activity: Activity, sum: &Consumption) {
         self.consumption[activity as usize].add(sum);
     }
 
+    /// The time, energy and items of an activity so far.
     pub(super) fn consumption(&self, activity: Activity) -> &Consumption {
         &self.consumption[activity as usize]
     }
@@ -165,7 +180,7 @@ impl LoadSearch {
         Some(reference.items_per_second? * reference.time().get())
     }
 
-    /// The drift of the warming chip, estimated from the measurement windows.
+    /// Estimates the drift of the warming chip from all measurement windows.
     fn drift(&self) -> Drift {
         let windows: Vec<&TuneWindow> = self.tried.iter().collect();
         let since = self.steady_since.unwrap_or_default();
@@ -195,6 +210,7 @@ impl LoadSearch {
         }
     }
 
+    /// Passes a measurement window, corrected for drift, to the strategy.
     fn tell_strategy(&mut self, config: &TuneConfig, window: &TuneWindow, drift: &Drift) {
         let outcome = Box::new(self.warm_outcome(config, window, drift));
         let coldness = drift.coldness(window);
@@ -219,31 +235,34 @@ impl LoadSearch {
         }
     }
 
-    /// Records a point that the device rejected.
+    /// Records that the device rejected a point, and tells the strategy.
     pub(super) fn record_rejection(&mut self, point: usize) {
         self.rejected.push(point);
         self.strategy.tell(point, Evaluation::Failed);
     }
 
+    /// The number of points that the device rejected.
     pub(super) fn rejection_count(&self) -> usize {
         self.rejected.len()
     }
 
     /// Records a measurement window at the chosen setting.
-    pub(super) fn record_held(&mut self, window: &TuneWindow) {
-        if self.held.len() >= MAX_HELD_WINDOWS {
-            self.held.remove(0);
+    pub(super) fn record_choice_window(&mut self, window: &TuneWindow) {
+        if self.choice_windows.len() >= MAX_CHOICE_WINDOWS {
+            self.choice_windows.remove(0);
         }
-        self.held.push(window.clone());
+        self.choice_windows.push(window.clone());
     }
 
+    /// By how much the choice is expected to be worse than the true best setting, as a share; `None` if unknown.
     pub(super) const fn expected_regret(&self) -> Option<f64> {
         self.expected_regret
     }
 
+    /// Stores a point as the choice for this load.
     pub(super) fn set_choice(&mut self, point: usize, expected_regret: Option<f64>) {
         if self.choice != Some(point) {
-            self.held.clear();
+            self.choice_windows.clear();
         }
         self.choice = Some(point);
         self.expected_regret = expected_regret;
@@ -263,7 +282,7 @@ impl LoadSearch {
         self.late_reference = LateReference::WarmChip(window);
     }
 
-    /// A neighbour of the recommended setting that was not measured yet and should be.
+    /// The next neighbour of the recommended setting to measure as a check; `None` if enough were measured.
     pub(super) fn next_neighbour(&mut self, config: &TuneConfig) -> Option<usize> {
         if self.neighbour_checks >= MAX_NEIGHBOUR_CHECKS || config.space.points().len() < 2 {
             return None;
@@ -273,8 +292,8 @@ impl LoadSearch {
         self.unmeasured_neighbour(config, answer)
     }
 
-    /// Whether the reference, which was measured on a cold chip, must be measured again. A large gain would not
-    /// change by it.
+    /// Whether the reference must be measured again because it was measured on a cold chip. A large gain needs no such
+    /// check.
     pub(super) fn needs_reference_check(&mut self, config: &TuneConfig) -> bool {
         let reference = config.space.reference();
         let windows = self.tried.iter();
@@ -287,7 +306,7 @@ impl LoadSearch {
         gain.is_none_or(|gain| gain < DRIFT_SENSITIVE_GAIN)
     }
 
-    /// An unmeasured point at one of [`NEIGHBOUR_DISTANCES`] from the point `of`, where nothing was measured nearby.
+    /// A point at one of [`NEIGHBOUR_DISTANCES`] from the point `of`, if nothing was measured near it yet.
     fn unmeasured_neighbour(&self, config: &TuneConfig, of: usize) -> Option<usize> {
         let points = config.space.points();
         let [at] = points.get(of)?.as_slice() else {
@@ -310,6 +329,7 @@ impl LoadSearch {
     }
 }
 
+/// Starts the strategy of the configuration, with the tuner's own limits on its evaluations.
 fn start_strategy(config: &TuneConfig) -> Box<dyn Strategy> {
     let search = SearchOptions {
         max_evaluations: MAX_EVALUATIONS,

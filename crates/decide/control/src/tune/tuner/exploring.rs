@@ -11,7 +11,8 @@ use super::{MAX_CHOICE_CHANGES, RECOVERY, Stage, Task, Tuner, UNSTEADY_TIMEOUT};
 
 /// The shortest and the longest measurement window of the reference, in seconds.
 const REFERENCE_WINDOW: (f64, f64) = (5.0, 7.0);
-/// If noise makes the reference window longer than usual by this factor, the time for exploring is extended.
+/// If the reference's measurement window is longer than usual by more than this factor because of noise, the time for
+/// exploring is extended.
 const LONG_WINDOW_FACTOR: f64 = 1.5;
 /// The shortest and the longest measurement window of the reference on a warm chip, in seconds.
 pub(super) const WARM_REFERENCE_WINDOW: (f64, f64) = (4.0, 6.0);
@@ -21,7 +22,8 @@ const TRIAL_WINDOW: (f64, f64) = (3.0, 4.0);
 const EXPLORING_TIME: f64 = 57.0;
 /// The shortest time for exploring after the load became steady, in seconds.
 const MIN_EXPLORING_TIME: f64 = 35.0;
-/// The maximum energy of exploring beyond that at the best setting, as a share of the job's energy.
+/// Exploring stops if it used more energy than the same items at the best setting need, by more than this share of the
+/// job's energy.
 const MAX_EXCESS_OVER_BEST: f64 = 0.021;
 /// The user is notified if no progress is reported within this time, in seconds.
 const FIRST_PROGRESS_TIMEOUT: f64 = 60.0;
@@ -31,10 +33,12 @@ const MAX_NOISE: f64 = 0.05;
 const TYPICAL_EXPLORING_COST_S: f64 = 3.0;
 /// The assumed duration of a job of unknown length, in seconds.
 pub(super) const USUAL_JOB_TIME: f64 = 600.0;
-/// The choice of an earlier run is confirmed if its measured gain is lower than the remembered one by at most this.
+/// The choice of an earlier run is confirmed if its measured gain falls short of the remembered one by at most this.
 const REMEMBERED_TOLERANCE: f64 = 0.02;
 
 impl Tuner {
+    /// Starts to measure the reference once the load is steady, or after a timeout. Readings before `since` are
+    /// ignored.
     pub(super) fn wait_for_steady_load(&mut self, now: f64, since: f64) {
         let is_silent = self.needs_progress && self.monitor.last_report().is_none();
         if is_silent {
@@ -72,6 +76,7 @@ impl Tuner {
         self.advance(now);
     }
 
+    /// Evaluates the measurement window at a point once it is long enough, and goes on to the next stage.
     pub(super) fn measure(&mut self, now: f64, point: usize, task: Task, from: f64) {
         let is_reference = point == self.reference();
         let (least, longest) = match task {
@@ -135,7 +140,7 @@ impl Tuner {
         self.try_next(now);
     }
 
-    /// Returns the measurement window that begins at `from`, if there are enough readings.
+    /// Computes the measurement window that begins at `from`; `None` until there are enough readings.
     pub(super) fn take_window(
         &mut self,
         purpose: WindowPurpose,
@@ -159,7 +164,7 @@ impl Tuner {
         Some(window)
     }
 
-    /// The reason why exploring is not worthwhile, once the reference is known.
+    /// Why exploring is not worthwhile for this reference; `None` if it is.
     fn reason_to_give_up(&self, now: f64, reference: &TuneWindow) -> Option<GiveUpReason> {
         let noise = reference.noise.time.max(reference.noise.energy);
         if noise > MAX_NOISE {
@@ -172,8 +177,8 @@ impl Tuner {
         is_short.then_some(GiveUpReason::TooShort { time: job })
     }
 
-    /// The point with the lowest cap, if the mean power is below that cap: only a measurement shows whether peaks
-    /// reach the cap.
+    /// The point with the lowest power cap, if the mean power is below that cap; a measurement there shows whether
+    /// peaks of the power reach the cap.
     fn point_to_probe(&self, reference: &TuneWindow) -> Option<usize> {
         let is_below = reference.power <= self.config.lowest_cap?;
         self.lowest_point().filter(|_| is_below)
@@ -187,7 +192,7 @@ impl Tuner {
         lowest.filter(|point| *point != self.reference())
     }
 
-    /// The duration of the whole job at the reference, if it is known.
+    /// The duration of the whole job at the reference; `None` if the length of the job is unknown.
     pub(super) fn job_time(&self, now: f64) -> Option<Seconds> {
         match self.config.job {
             JobLength::Unknown => None,
@@ -200,6 +205,7 @@ impl Tuner {
         }
     }
 
+    /// Whether a measurement window confirms the choice of an earlier run. Notifies the user of the result.
     fn confirms_remembered(
         &mut self,
         now: f64,
@@ -223,7 +229,7 @@ impl Tuner {
         is_confirmed
     }
 
-    /// Why exploring must stop because of its cost; `None` if it may continue.
+    /// Whether the cost of exploring is too high, and which limit it exceeds; `None` if exploring may continue.
     fn cost_stop(&self, now: f64) -> Option<EarlyStop> {
         let job = self
             .job_time(now)
@@ -243,7 +249,7 @@ impl Tuner {
         now + windows * self.longest_window.max(usual) <= self.load.deadline
     }
 
-    /// Tries the next point, or ends exploring.
+    /// Sets the next point to measure, or ends exploring.
     pub(super) fn try_next(&mut self, now: f64) {
         self.account_until(now);
         if let Some(remembered) = self.load.remembered {
@@ -323,8 +329,8 @@ impl Tuner {
         self.set(now, point, Task::Hold);
     }
 
-    /// Returns to the chosen setting, or to the reference if the choice is no better than the reference on a warm
-    /// chip.
+    /// After the reference was measured on a warm chip: returns to the chosen setting, or stays at the reference if the
+    /// choice is no better.
     fn after_recheck(&mut self, now: f64, reference: usize) {
         let choice = self.load.choice.unwrap_or(reference);
         let gain = self.load.gain_at(&self.config, choice);

@@ -10,19 +10,20 @@ use super::super::{RememberedChoice, TuneAction, TuningState};
 use super::exploring::{USUAL_JOB_TIME, WARM_REFERENCE_WINDOW};
 use super::{HeldChoice, MAX_CHOICE_CHANGES, RECOVERY, Stage, Task, Tuner};
 
-/// The maximum energy of exploring and of measuring the reference again beyond that at the chosen setting, as a
-/// share of the job's energy.
+/// The reference is measured again only if exploring and this measurement together use at most this share of the job's
+/// energy more than the chosen setting.
 const MAX_EXCESS_WITH_RECHECK: f64 = 0.027;
-/// The time after which a chip has warmed up, in seconds.
+/// The time after which a chip counts as warm, in seconds.
 const WARM_UP_TIME: f64 = 120.0;
 /// The shortest and the longest measurement window at the chosen setting, in seconds.
 const HOLD_WINDOW: (f64, f64) = (2.5, 2.5);
-/// Power or throughput must differ from the usual level by at least this share to count as deviating.
+/// A measurement window deviates if its power or throughput differs from the usual level by at least this share.
 const MIN_DEVIATION: f64 = 0.05;
 /// The load counts as changed after this many consecutive deviating measurement windows.
 const DEVIATING_WINDOWS: usize = 2;
 
 impl Tuner {
+    /// Measures the load at the chosen setting, and restarts the search if the load changed.
     pub(super) fn watch_choice(&mut self, now: f64, held: &HeldChoice) {
         let Some(point) = self.load.choice else {
             return;
@@ -66,7 +67,7 @@ impl Tuner {
             return self.restart_search(now, since, notice, None);
         }
         if !deviates {
-            self.load.record_held(&window);
+            self.load.record_choice_window(&window);
             // The usual level is a slow running mean: a chip warms up over minutes, whereas a load changes at once.
             let follow = |usual: f64, now: f64| usual + 0.1 * (now - usual);
             let rates = usual.rate.zip(level.rate);
@@ -79,9 +80,9 @@ impl Tuner {
         self.retune_or_recheck(now, point, held.since);
     }
 
-    /// Takes the first measurement window of a new choice as the usual level, and notifies the user of the choice.
+    /// Stores the first measurement window at a new choice as the usual level, and notifies the user of the choice.
     fn begin_holding(&mut self, now: f64, point: usize, window: &TuneWindow, next: HeldChoice) {
-        self.load.record_held(window);
+        self.load.record_choice_window(window);
         if !self.load.is_announced {
             if self.change_choice(now, point, window) {
                 return;
@@ -105,8 +106,8 @@ impl Tuner {
         });
     }
 
-    /// Starts the search again if `retune_every` of the configuration has passed, or measures the reference on a
-    /// warm chip.
+    /// Starts the search again if `retune_every` of the configuration has passed; measures the reference on a warm chip
+    /// if that is due.
     fn retune_or_recheck(&mut self, now: f64, point: usize, since: f64) {
         let every = self.config.retune_every.map(Seconds::get);
         if every.is_some_and(|every| now - since >= every) {

@@ -10,10 +10,11 @@ use super::{Stage, Task, Tuner};
 const STALL_TIME: f64 = 10.0;
 /// A phase is tuned as a load of its own once it has lasted this long, in seconds.
 const MIN_PHASE_TIME: f64 = 5.0;
-/// Both times are extended to at least this many times the usual time between progress reports.
+/// [`STALL_TIME`] and [`MIN_PHASE_TIME`] are extended to at least this many times the usual time between progress
+/// reports.
 const MIN_REPORT_GAPS: f64 = 10.0;
 
-/// The present phase of the job and the time at which it began.
+/// The phase that the job is in, and the time at which it began.
 #[derive(Clone, Debug, Default)]
 pub(super) struct CurrentPhase {
     name: Option<String>,
@@ -21,6 +22,7 @@ pub(super) struct CurrentPhase {
 }
 
 impl CurrentPhase {
+    /// Stores the phase that the job reports, and the time if it is a new one.
     pub(super) fn update(&mut self, name: Option<String>, now: f64) {
         if name != self.name {
             *self = Self { name, since: now };
@@ -29,6 +31,7 @@ impl CurrentPhase {
 }
 
 impl Tuner {
+    /// Records a progress report, and resumes tuning if progress had stalled.
     pub(super) fn on_progress(&mut self, now: f64, at: f64, total: f64) {
         let before = self.monitor.last_report();
         self.monitor.record_progress(at, total);

@@ -22,22 +22,24 @@ pub struct Tuner {
     needs_progress: bool,
     monitor: LoadMonitor,
     stage: Stage,
-    /// The point that is set on the devices, if known.
+    /// The index of the point that is set on the devices; absent if it is unknown.
     point: Option<usize>,
-    /// The point that the caller was asked to set, until the result arrives.
+    /// The index of the point that the caller was asked to set; absent once the result has arrived.
     requested: Option<usize>,
+    /// The present load of the job.
     load: LoadSearch,
-    /// The loads of other phases, which continue when their phase returns.
+    /// The loads of the job's other phases; each continues when its phase returns.
     other_loads: Vec<LoadSearch>,
     /// The outcomes of loads that have ended.
     past_loads: Vec<LoadOutcome>,
     phase: CurrentPhase,
-    /// The consumption of the job that was already assigned to a load.
+    /// The time, energy and items of the job up to the time at which they were last assigned to a load.
     accounted: Option<Consumption>,
-    /// The time at which the load changed, until its reference is measured.
+    /// The time at which the load changed, in seconds; absent once the reference of the new load is measured.
     load_changed_at: Option<f64>,
-    /// The longest measurement window of this exploration including settling, in seconds.
+    /// The longest measurement window since this search began, settling included, in seconds.
     longest_window: f64,
+    /// The time at which readings were last processed, in seconds.
     last_advance: f64,
     warned_no_progress: bool,
     windows: Vec<TuneWindow>,
@@ -53,7 +55,7 @@ const ADVANCE_INTERVAL: f64 = 0.05;
 const RECOVERY: f64 = 2.0;
 /// A load that is not steady after this time, in seconds, is tuned nevertheless.
 const UNSTEADY_TIMEOUT: f64 = 60.0;
-/// After the first choice was set, another setting is chosen at most this often.
+/// The maximum number of times that the tuner replaces its choice for a load after setting it.
 const MAX_CHOICE_CHANGES: usize = 2;
 /// The tuner gives up after this many rejected settings.
 const MAX_REJECTIONS: usize = 3;
@@ -114,7 +116,7 @@ impl Tuner {
         std::mem::take(&mut self.actions)
     }
 
-    /// The outcome of tuning.
+    /// Ends tuning and returns its outcome.
     pub fn finish(mut self) -> TuneOutcome {
         let mut loads = std::mem::take(&mut self.past_loads);
         let others = self.other_loads.iter();
@@ -139,20 +141,23 @@ impl Tuner {
         outcome
     }
 
+    /// The index of the reference point.
     fn reference(&self) -> usize {
         self.config.space.reference()
     }
 
+    /// The name of a point for display, such as `180 W`.
     fn label(&self, point: usize) -> String {
         self.config.labels.get(point).cloned().unwrap_or_default()
     }
 
+    /// Records a notice and asks the caller to show it.
     fn notify(&mut self, now: f64, notice: TuneNotice) {
         self.notices.push((Seconds::new(now), notice.clone()));
         self.actions.push(TuneAction::Notify(notice));
     }
 
-    /// Assigns the consumption since the last call to the activity of the present stage.
+    /// Adds the time and energy since the last call to the activity of the present stage.
     fn account_until(&mut self, now: f64) {
         let reached = self.monitor.consumption_at(now);
         let activity = self.stage.activity();
@@ -162,8 +167,8 @@ impl Tuner {
         self.accounted = reached;
     }
 
-    /// Switches to another load that began at `since`, and returns the previous load. The consumption from `since`
-    /// on is assigned to the new load.
+    /// Switches to another load that began at `since`, and returns the previous load. Time and energy from `since` on
+    /// are assigned to the new load.
     fn switch_load(&mut self, now: f64, since: f64, new: LoadSearch) -> LoadSearch {
         self.account_until(since.min(now));
         let before = std::mem::replace(&mut self.load, new);
@@ -176,6 +181,7 @@ impl Tuner {
         before
     }
 
+    /// Switches to another stage.
     fn enter(&mut self, now: f64, stage: Stage) {
         self.account_until(now);
         self.stage = stage;
@@ -191,11 +197,13 @@ impl Tuner {
         }
     }
 
+    /// Asks the caller to set a point.
     fn request(&mut self, point: usize) {
         self.requested = Some(point);
         self.actions.push(TuneAction::Set(point));
     }
 
+    /// Handles the caller's report that a point is now set.
     fn on_applied(&mut self, now: f64, point: usize) {
         self.requested = self.requested.filter(|requested| *requested != point);
         let before = self.point.replace(point);
@@ -229,6 +237,7 @@ impl Tuner {
         self.enter(now, next);
     }
 
+    /// Handles the caller's report that the device rejected a point.
     fn on_rejected(&mut self, now: f64, point: usize, reason: &str) {
         self.requested = self.requested.filter(|requested| *requested != point);
         let Stage::Setting {
@@ -259,7 +268,8 @@ impl Tuner {
         }
     }
 
-    /// Stops tuning: returns to the reference, or leaves the setting that somebody else made.
+    /// Stops tuning and returns to the reference, unless another program changed a setting, which is then left as it
+    /// is.
     fn give_up(&mut self, now: f64, reason: GiveUpReason) {
         if matches!(self.stage, Stage::GaveUp { .. }) {
             return;
@@ -277,6 +287,7 @@ impl Tuner {
         self.actions.push(TuneAction::ReportState(TuningState::Off));
     }
 
+    /// Processes the latest readings according to the stage.
     fn advance(&mut self, now: f64) {
         if self.detect_stall(now) || self.detect_phase_change(now) {
             return;

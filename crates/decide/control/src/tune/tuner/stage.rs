@@ -7,7 +7,7 @@ use super::super::load_change::LoadLevel;
 use super::super::notice::GiveUpReason;
 use super::super::window::{TuneWindow, WindowPurpose};
 
-/// The stage of a tuner.
+/// What a tuner is doing or waiting for.
 #[derive(Clone, Debug)]
 pub(super) enum Stage {
     /// The tuner has not asked for any setting yet.
@@ -22,7 +22,7 @@ pub(super) enum Stage {
     Holding(HeldChoice),
     /// The job reports no progress; when progress resumes, the tuner returns to this earlier stage.
     Stalled(Box<Stage>),
-    /// The tuner gave up.
+    /// The tuner stopped tuning.
     GaveUp { at: Seconds, reason: GiveUpReason },
 }
 
@@ -31,7 +31,7 @@ pub(super) enum Stage {
 pub(super) enum Task {
     /// The first measurement of the reference.
     Reference,
-    /// A measurement at the lowest cap although the mean power is below it: peaks may still reach the cap.
+    /// A measurement at the lowest power cap although the mean power is below that cap: peaks may still reach it.
     Probe,
     /// A measurement of a setting that the strategy proposes or that an earlier run chose.
     Try,
@@ -40,16 +40,16 @@ pub(super) enum Task {
     Check,
     /// A measurement of the reference on a warm chip, from which savings are computed.
     Recheck,
-    /// The chosen setting, for the rest of the load.
+    /// The point is the choice and stays set for the rest of the load.
     Hold,
 }
 
-/// A chosen setting that is set, and what the load looks like at it.
+/// A chosen setting while it is set, and the usual power and throughput of the load.
 #[derive(Clone, Debug)]
 pub(super) struct HeldChoice {
-    /// The time at which the choice was set.
+    /// The time at which the choice was set, in seconds since the start of the job.
     pub(super) since: f64,
-    /// The start of the present measurement window.
+    /// The start of the present measurement window, in seconds since the start of the job.
     pub(super) from: f64,
     /// The usual power and throughput of the load; absent before the first measurement window.
     pub(super) usual: Option<LoadLevel>,
@@ -58,6 +58,7 @@ pub(super) struct HeldChoice {
 }
 
 impl Task {
+    /// The purpose of the measurement window in which this task is done.
     pub(super) const fn purpose(self, is_reference: bool) -> WindowPurpose {
         match self {
             Self::Reference | Self::Recheck => WindowPurpose::Reference,

@@ -2,7 +2,7 @@
 
 use super::super::SearchSpace;
 
-/// The number of points above which only a subset is active: a larger covariance matrix takes too long.
+/// The number of points above which only a subset is active: a larger covariance matrix would take too long.
 const MAX_POINTS: usize = 64;
 
 /// Returns all possible points if they are few, and otherwise a coarse grid, the reference, the measured points and
@@ -63,6 +63,7 @@ fn values_per_knob(values: &[Vec<f64>]) -> usize {
     (2..=MAX_POINTS).take_while(fits).last().unwrap_or(2)
 }
 
+/// The values of a knob in ascending order, each once.
 fn distinct_values(space: &SearchSpace, knob: usize) -> Vec<f64> {
     let mut values: Vec<f64> = space.points().iter().map(|point| point[knob]).collect();
     values.sort_by(f64::total_cmp);

@@ -11,9 +11,9 @@ use super::untried_levels;
 use crate::Outcome;
 use crate::search::{EarlierResults, KnobKind, SearchSpace};
 
-/// The minimum number of measurements with which a level informs the prior of the other levels.
+/// The minimum number of measurements of a level before its results inform the predictions for other levels.
 const MIN_INFORMATIVE_MEASUREMENTS: usize = 3;
-/// The number of failed points that excludes a level none of whose points was measured.
+/// A level without a single measurement is excluded after this many of its points failed.
 const FAILURES_TO_EXCLUDE_LEVEL: usize = 2;
 
 /// All points, grouped by level; in a space without level knobs, all points belong to a single level.
@@ -26,44 +26,49 @@ pub(super) struct Levels {
     pub(super) seed: Seed,
 }
 
-/// One level and the model of its curve.
+/// One level: a combination of values of the level knobs, with the model of its curve.
 pub(super) struct Level {
+    /// The knobs that vary within the level.
     knobs: Vec<KnobKind>,
+    /// The coordinates of the level's points, without the level knobs.
     pub(super) points: Vec<Vec<f64>>,
+    /// Absent until a point of the level is measured.
     model: Option<LevelModel>,
 }
 
-/// The model of a measured level, relative to one of its measured points, the anchor.
+/// The model of a level that has measurements. Its values are relative to a measured point, the anchor.
 struct LevelModel {
+    /// The index of the anchor among the level's points.
     anchor: usize,
     space: SearchSpace,
     model: Model,
-    /// The latest samples, and the inputs that they were drawn for.
+    /// The latest samples, and the inputs from which they were drawn.
     cache: Option<(SampleInputs, Vec<Vec<f64>>)>,
 }
 
-/// The inputs of a draw of samples: the points, the measurements and the number of samples.
+/// The inputs from which samples are drawn: the points, the measurements and the number of samples.
 type SampleInputs = (Vec<usize>, Vec<Measurement>, usize);
 
-/// The inputs of the model that all levels share.
+/// The inputs of the model that are the same for all levels.
 pub(super) struct Observations<'a> {
     /// The mean power per GPU at the reference, in watts.
     pub(super) reference_power: f64,
     pub(super) prior: &'a Prior,
     pub(super) noise_model: NoiseModel,
-    /// The indices of the active points, at which the model is evaluated.
+    /// The indices of the active points: those for which the model predicts time and energy.
     pub(super) active: &'a [usize],
     pub(super) measurements: &'a [Measurement],
 }
 
-/// Samples of the posterior, and which points may be evaluated or chosen.
+/// Samples of the posterior, and which points may be evaluated or recommended.
 pub(super) struct PosteriorSamples {
     /// One row for each sample: the logarithms of time, then of energy, at the active points, relative to the
     /// reference.
     pub(super) samples: Vec<Vec<f64>>,
-    /// Whether each active point may be evaluated; only one point of an untried level may.
+    /// For each active point, whether it may be evaluated; of a level without measurements, only one point may.
     pub(super) may_evaluate: Vec<bool>,
-    /// For each active point of an untried level, the index of that level; such points cannot be recommended yet.
+    /// For each active point, the index of its level if that level has no measurements yet; such a point cannot be
+    /// recommended.
     pub(super) untried_levels: Vec<Option<usize>>,
 }
 
@@ -97,7 +102,8 @@ impl Levels {
         }
     }
 
-    /// Whether a point can still be evaluated: it has not failed, and its level is not excluded by failures.
+    /// Whether a point can still be evaluated: it has not failed, and failures of other points have not excluded its
+    /// level.
     pub(super) fn is_possible(
         &self,
         point: usize,
@@ -155,7 +161,7 @@ impl Levels {
         Some(posterior)
     }
 
-    /// The positions in `active` of a level's points.
+    /// The positions in `active` of the points that belong to a level.
     pub(super) fn points_of(&self, active: &[usize], level: usize) -> Vec<usize> {
         let all = 0..active.len();
         all.filter(|index| self.of_points[active[*index]].0 == level)
@@ -204,7 +210,7 @@ impl Levels {
         Some(())
     }
 
-    /// The results of the other levels that have enough measurements to inform the prior of this one.
+    /// The results of the other levels with enough measurements, as earlier results that inform this level's prior.
     fn results_of_other_levels(
         &self,
         number: usize,
@@ -239,7 +245,7 @@ impl Levels {
         others.filter_map(of_level).collect()
     }
 
-    /// Draws samples at the active points of a measured level.
+    /// Draws samples of time and energy at the active points of a level that has measurements.
     fn level_samples(
         &mut self,
         number: usize,
@@ -288,8 +294,8 @@ impl Levels {
         Some(rows)
     }
 
-    /// The order in which a level's samples are combined with those of the other levels. Samples are sorted by
-    /// curve, so a random order avoids correlation between levels.
+    /// The random order in which a level's samples are combined with those of other levels. Samples are sorted by
+    /// curve, so the same order in all levels would correlate them.
     fn shuffled_rows(&self, number: usize, count: usize) -> Vec<usize> {
         let mut order: Vec<usize> = (0..count).collect();
         if number > 0 {
@@ -314,7 +320,8 @@ impl Level {
         }
     }
 
-    /// The distance of a point to coordinates: the sum of absolute logarithms of ratios. All knobs are positive.
+    /// The distance between a point and these coordinates: the sum of the absolute log ratios. All knob values are
+    /// positive.
     pub(super) fn distance(&self, point: usize, to: &[f64]) -> f64 {
         let pairs = self.points[point].iter().zip(to);
         pairs

@@ -29,57 +29,57 @@ use crate::{Comparison, Criteria, Limit, Outcome, Value};
 
 /// The minimum number of evaluations before the search may stop: fewer do not show how noisy they are.
 const MIN_EVALUATIONS: usize = 4;
-/// The maximum number of evaluations.
+/// The maximum number of evaluations of a guided search, even if the caller allows more.
 const MAX_EVALUATIONS: usize = 16;
-/// The regret above which a recommendation counts as poor.
+/// A recommendation counts as poor if its regret (the relative loss against the true optimum) exceeds this.
 const POOR_REGRET: f64 = 0.01;
 /// The search continues while the probability of a poor recommendation is at least this high.
 const MAX_REMAINING_RISK: f64 = 0.12;
 /// [`MAX_REMAINING_RISK`] in a replay of recorded results, in which an evaluation costs nothing.
 const MAX_REMAINING_RISK_IN_REPLAY: f64 = 0.06;
-/// If every evaluation is expected to gain less than this share, a neighbour of the best point is evaluated next, to
-/// check the model.
+/// If every evaluation is expected to improve the objective by less than this share, a neighbour of the best point is
+/// evaluated next, to check the model.
 const NEGLIGIBLE_GAIN: f64 = 0.0005;
 /// Points within this distance of the best point, as a share of each knob's range, are its neighbours.
 const NEIGHBOUR_DISTANCE: f64 = 0.15;
-/// The curve is steep if a neighbour is worse than the best point by more than this share.
+/// The curve of the objective counts as steep if a neighbour of the best point is worse by more than this share.
 const STEEP_LOSS: f64 = 0.15;
-/// The maximum distance between the best point and the next measurement on a steep curve, as a share of the knob's
-/// range.
+/// On a steep curve, the maximum distance from the best point to the nearest measured point on either side, as a share
+/// of the knob's range.
 const MAX_GAP: f64 = 0.06;
 
-/// The guided strategy.
+/// The strategy `guided`: a model chooses the evaluations.
 pub(super) struct Guided {
     log: EvaluationLog,
     options: SearchOptions,
     levels: Levels,
-    /// The best point according to the latest decision; initially the reference.
+    /// The index of the best point according to the latest decision; initially the reference.
     best: usize,
-    /// The decision after all evaluations so far; absent until it is first needed.
+    /// The decision that follows from all evaluations so far; absent until it is first needed.
     decision: Option<Decision>,
 }
 
-/// The next step and the best point so far.
+/// What the strategy proposes next, and what it would recommend if the search stopped now.
 #[derive(Clone, Copy)]
 struct Decision {
     proposal: Proposal,
     recommendation: Option<Recommendation>,
 }
 
-/// The result of the model: the best point, how certain it is, and what to evaluate next.
+/// What the model predicts: the best point, its expected regret, and which point to evaluate next.
 struct Assessment {
     best: usize,
-    /// The expected regret of recommending the best point, as a share.
+    /// The expected regret if the best point is recommended, as a share.
     regret: f64,
     /// The probability that the regret of the best point exceeds [`POOR_REGRET`].
     risk: f64,
     /// The point whose evaluation is expected to improve the recommendation most; absent if no point may be
     /// evaluated.
     next: Option<usize>,
-    /// Whether there are limits and no evaluation is expected to gain anything: the remaining risk of breaking a
-    /// limit cannot be reduced by more evaluations.
+    /// Whether more evaluations cannot lower the risk that the best point breaks a limit: there are limits, and no
+    /// evaluation is expected to gain anything.
     is_limit_risk_irreducible: bool,
-    /// Whether a neighbour of the best point is worse by more than [`STEEP_LOSS`].
+    /// Whether the curve of the objective is steep: a neighbour of the best point is worse by more than [`STEEP_LOSS`].
     is_steep: bool,
 }
 
@@ -95,6 +95,7 @@ impl Guided {
         }
     }
 
+    /// Decides from all evaluations so far what to propose and what to recommend.
     fn decide(&mut self) -> Decision {
         let reference = self.log.space.reference();
         let stop = self.log.stop_reason();
@@ -136,6 +137,7 @@ impl Guided {
         }
     }
 
+    /// Whether the recommendation is good enough to stop the search, or cannot be improved.
     fn has_converged(&self, assessment: &Assessment) -> bool {
         let max_risk = match self.options.is_replay {
             true => MAX_REMAINING_RISK_IN_REPLAY,
@@ -147,8 +149,8 @@ impl Guided {
             && (is_good || assessment.is_limit_risk_irreducible)
     }
 
-    /// A point in the middle between the best point and the next measurement, if these are far apart. Near a steep
-    /// side the optimum lies at a sharp bend, whose position must be measured rather than predicted.
+    /// If the best point and the next measured point on either side are far apart, returns a point between them. On a
+    /// steep curve the optimum lies at a sharp bend, whose position must be measured rather than predicted.
     fn gap_beside(&self, best: usize) -> Option<usize> {
         let space = &self.log.space;
         let knobs = 0..space.knobs().len();
@@ -185,6 +187,7 @@ impl Guided {
         }
     }
 
+    /// Runs the model on the measurements; `None` if they do not suffice for a prediction.
     fn assess(&mut self, comparison: &Comparison, of_reference: &Outcome) -> Option<Assessment> {
         let noise = self.default_noise();
         let active = self.active_points();
@@ -278,7 +281,7 @@ impl Guided {
         }
     }
 
-    /// The active points, at which the model is evaluated.
+    /// The indices of the active points: those for which the model predicts time and energy.
     fn active_points(&self) -> Vec<usize> {
         let has_failed = |point: usize| self.log.has_failed(point);
         let is_measured = |point: usize| self.log.is_complete(point, 1) && !has_failed(point);
@@ -290,7 +293,7 @@ impl Guided {
         )
     }
 
-    /// The measurements of the active points, relative to the reference.
+    /// The measured times and energies of the active points, as log ratios to the reference.
     fn measurements(
         &self,
         comparison: &Comparison,
@@ -324,7 +327,7 @@ fn is_modelled(limit: &Limit) -> bool {
     !matches!(limit.value(), Value::Reported(_))
 }
 
-/// For each point, whether it was measured and breaks one of the limits.
+/// For each point, whether its measured values break one of the limits; false if the point was not measured.
 fn breaks_limits(comparison: &Comparison, points: &[usize], limits: &[&Limit]) -> Vec<bool> {
     let breaks_any = |point: &usize| {
         let mean = comparison.mean(*point);

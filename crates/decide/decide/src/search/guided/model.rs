@@ -17,25 +17,26 @@ const INITIAL_WORKLOADS: usize = 6000;
 /// The maximum number of curves in the posterior; each is the curve of one of the workloads that explain the
 /// measurements best.
 const MAX_CURVES: usize = 1000;
-/// The maximum number of curves multiplied by the number of measurements, which bounds memory and time.
+/// The maximum of the number of curves times the number of measurements; it bounds memory and time.
 const MAX_CURVE_VALUES: usize = 8000;
-/// Curves whose score (minus twice the log posterior) exceeds the best score by more are left out.
+/// A curve is left out of the posterior if its score (minus twice the log posterior) exceeds the best score by more
+/// than this.
 const MAX_SCORE_GAP: f64 = 60.0;
-/// The maximum number of workloads that stay candidates for the next measurement.
+/// The maximum number of simulated workloads that are still considered after a measurement.
 const MAX_CANDIDATES: usize = 3000;
-/// The number of best workloads that are subdivided after each measurement.
+/// The number of simulated workloads, those with the best scores, that are subdivided after each measurement.
 const SUBDIVIDED_WORKLOADS: usize = 80;
-/// The number of workloads into which one is subdivided, itself included.
+/// The number of workloads that a subdivided workload becomes, itself included.
 const SUBDIVISION_PARTS: usize = 8;
-/// The maximum number of rounds of subdivision.
+/// The maximum number of rounds in which workloads are subdivided.
 const MAX_SUBDIVISION_ROUNDS: usize = 8;
-/// The target for the number of points multiplied by the number of samples.
+/// The target for the number of active points times the number of posterior samples; it bounds the computing time.
 const SAMPLED_VALUES: usize = 14_000;
-/// The minimum and maximum number of samples.
+/// The minimum and the maximum number of posterior samples.
 const SAMPLE_COUNTS: [usize; 2] = [300, 1500];
 
-/// The possible standard deviations of the smooth residual around a workload's curve, each with its prior
-/// probability.
+/// The possible standard deviations of the smooth residual (the slowly varying deviation from a workload's curve), each
+/// with its prior probability.
 const SMOOTH_SCALES: [(f64, f64); 3] = [(0.007, 0.5), (0.015, 0.4), (0.04, 0.1)];
 /// The possible standard deviations of the noise from point to point in recorded results, each with its prior
 /// probability.
@@ -44,7 +45,8 @@ const ROUGH_SCALES: [(f64, f64); 4] = [(0.003, 0.25), (0.01, 0.35), (0.03, 0.25)
 const DEFAULT_NOISE_FACTORS: [(f64, f64); 4] = [(0.3, 0.25), (1.0, 0.35), (2.0, 0.25), (4.0, 0.15)];
 /// The possible ratios of the true noise to the noise that the caller reported, each with its prior probability.
 const KNOWN_NOISE_FACTORS: [(f64, f64); 4] = [(1.0, 0.6), (1.2, 0.2), (1.6, 0.15), (2.5, 0.05)];
-/// The number of residual processes: one for each pair of a smooth scale and a rough scale or noise factor.
+/// The number of residual processes (models of the deviation from a workload's curve): one for each pair of a smooth
+/// scale and a rough scale or noise factor.
 pub(super) const RESIDUAL_COUNT: usize = SMOOTH_SCALES.len() * ROUGH_SCALES.len();
 
 /// What is known about the noise of evaluations.
@@ -59,7 +61,8 @@ pub(super) enum NoiseModel {
 }
 
 impl NoiseModel {
-    /// The rough scales (recorded results) or noise factors (other evaluations), each with its prior probability.
+    /// The possible noise, each with its prior probability: standard deviations for recorded results, otherwise factors
+    /// of the assumed noise.
     const fn scales(self) -> [(f64, f64); 4] {
         match self {
             Self::Recorded => ROUGH_SCALES,
@@ -76,18 +79,18 @@ pub(super) struct Model {
     candidates: Vec<usize>,
     log_priors: LogPriors,
     noise_model: NoiseModel,
-    /// The number of rounds of subdivision so far.
+    /// The number of rounds so far in which the best workloads were subdivided.
     rounds: usize,
     active_set: ActiveSet,
 }
 
-/// The points at which the posterior is sampled, and cached values that depend only on them.
+/// The points at which the posterior is sampled, and cached values that depend only on these points.
 pub(super) struct ActiveSet {
     seed: Seed,
     points: Vec<usize>,
     correlation: Correlation,
     normals: Vec<Vec<f64>>,
-    /// The curves of workloads at the points, by the index of the workload.
+    /// The predicted time and energy of workloads at the points, by the index of the workload.
     curves: HashMap<usize, Vec<LogRatios>>,
 }
 
@@ -114,8 +117,8 @@ impl Model {
         }
     }
 
-    /// The logarithm of the posterior weight of each combination of a candidate workload and a model of the
-    /// deviations from it, given the recorded results.
+    /// Returns how well each pair of a residual process and a simulated workload explains recorded results: the pair's
+    /// indices and the logarithm of its posterior weight.
     pub(super) fn explain(
         space: &SearchSpace,
         power: f64,
@@ -132,8 +135,8 @@ impl Model {
         weights.into_iter().map(number).collect()
     }
 
-    /// Draws `count` samples. Each is a row with the logarithms of time, then of energy, at the active points,
-    /// relative to the reference.
+    /// Draws `count` samples of the posterior. Each is a row with the logarithms of time, then of energy, at the active
+    /// points, relative to the reference.
     pub(super) fn draw_samples(
         &mut self,
         space: &SearchSpace,
@@ -185,7 +188,8 @@ impl Model {
         }
     }
 
-    /// The scores and indices of the candidate workloads, the best explanation of the measurements first.
+    /// Ranks the candidate workloads by how well they explain the measurements: pairs of score and index, the best
+    /// first.
     fn rank_workloads(
         &mut self,
         space: &SearchSpace,
@@ -226,8 +230,8 @@ impl Model {
             .collect()
     }
 
-    /// A mixture component for each residual process, all around the same curves, and the indices of the workloads
-    /// of these curves.
+    /// Creates one mixture component for each residual process; all share the same curves. Also returns the indices of
+    /// the workloads to which the curves belong.
     fn components(
         &mut self,
         space: &SearchSpace,
@@ -276,12 +280,12 @@ impl Model {
     }
 }
 
-/// The number of samples to draw for this number of points.
+/// The number of posterior samples to draw for this number of points.
 pub(super) fn sample_count(points: usize) -> usize {
     (SAMPLED_VALUES / points.max(1)).clamp(SAMPLE_COUNTS[0], SAMPLE_COUNTS[1])
 }
 
-/// The prior probability of each residual process without earlier studies.
+/// The prior probability of each residual process if there are no earlier studies.
 fn default_residual_priors(noise_model: NoiseModel) -> [f64; RESIDUAL_COUNT] {
     let scales = noise_model.scales();
     std::array::from_fn(|index| {
@@ -290,7 +294,7 @@ fn default_residual_priors(noise_model: NoiseModel) -> [f64; RESIDUAL_COUNT] {
 }
 
 impl ActiveSet {
-    /// Creates the set for these points, with the standard normal draws for `count` samples.
+    /// Creates the set for these points, with standard normal random numbers for `count` samples.
     fn new(space: &SearchSpace, points: Vec<usize>, count: usize, seed: Seed) -> Self {
         let row = |number: usize| {
             let seed = seed.number(number as u64);
@@ -304,11 +308,12 @@ impl ActiveSet {
         }
     }
 
-    /// Creates a set without points.
+    /// Creates a set without points, until the first samples are drawn.
     pub(super) fn empty(space: &SearchSpace, seed: Seed) -> Self {
         Self::without_draws(space, Vec::new(), seed)
     }
 
+    /// Creates the set for these points, without random numbers.
     fn without_draws(space: &SearchSpace, points: Vec<usize>, seed: Seed) -> Self {
         Self {
             correlation: Correlation::new(space, &points),

@@ -6,18 +6,19 @@ use sweetspot_stats::Seed;
 use crate::search::Noise;
 use crate::{Basis, Criteria, Limit, Objective, Outcome};
 
-/// The objective at every point in every sample of the posterior, as a cost, of which less is better.
+/// The objective as a cost (less is better), for every point in every sample of the posterior.
 pub(super) struct ObjectiveSamples {
     points: usize,
     /// Whether the costs are shares rather than logarithms.
     is_share: bool,
-    /// The costs: for each sample, one after the other, the cost of every point. A cost is the logarithm of the
-    /// objective's value. Differences are then relative, as regrets are, and the few possible workloads that are many
+    /// The cost of every point in the first sample, then in the second one, and so on. A cost is the logarithm of the
+    /// objective's value: differences are then relative, as regrets are, and the few possible workloads that are many
     /// times worse at a point do not hide what the others say about it.
     costs: Vec<f64>,
     means: Vec<f64>,
     variances: Vec<f64>,
-    /// For each point of an untried level, the index of that level; such points cannot be recommended.
+    /// For each point, the index of its level if that level has no measurements yet; such a point cannot be
+    /// recommended.
     untried_levels: Vec<Option<usize>>,
 }
 
@@ -25,8 +26,8 @@ pub(super) struct ObjectiveSamples {
 const LIMIT_PENALTY: f64 = 0.05;
 
 impl ObjectiveSamples {
-    /// Computes the costs from samples of log ratios of time and energy to the reference, which is the point with
-    /// the index `reference`.
+    /// Computes the costs from posterior samples of time and energy, which are log ratios to the point with the index
+    /// `reference`.
     pub(super) fn new(
         samples: &[Vec<f64>],
         reference: usize,
@@ -63,8 +64,9 @@ impl ObjectiveSamples {
                 });
             }
         }
-        let means = mean_rows(&costs, points, |cost, _| cost);
-        let variances = mean_rows(&costs, points, |cost, point| (cost - means[point]).powi(2));
+        let means = mean_over_samples(&costs, points, |cost, _| cost);
+        let variances =
+            mean_over_samples(&costs, points, |cost, point| (cost - means[point]).powi(2));
         Some(Self {
             points,
             is_share: is_share(criteria),
@@ -83,7 +85,7 @@ impl ObjectiveSamples {
         }
     }
 
-    /// The point with the least expected cost.
+    /// The point with the least expected cost, among the levels that have measurements.
     pub(super) fn best(&self) -> usize {
         let order = |a: &usize, b: &usize| self.means[*a].total_cmp(&self.means[*b]);
         let tried = (0..self.points).filter(|point| self.untried_levels[*point].is_none());
@@ -107,7 +109,7 @@ impl ObjectiveSamples {
             .collect()
     }
 
-    /// The variance over the samples of each point's cost.
+    /// The variance of each point's cost over the samples.
     pub(super) fn variances(&self) -> &[f64] {
         &self.variances
     }
@@ -219,6 +221,7 @@ impl ObjectiveSamples {
 
 /// The standard deviation of the objective, as a share, that results from the noise of time and energy.
 pub(super) fn objective_noise(criteria: &Criteria, outcome: &Outcome, noise: Noise) -> Option<f64> {
+    /// The relative change of time or energy for the numerical derivative.
     const STEP: f64 = 0.01;
     let basis = Basis {
         reference: Some(outcome),
@@ -243,7 +246,7 @@ fn is_share(criteria: &Criteria) -> bool {
     matches!(criteria.objective, Objective::GainMinusLoss)
 }
 
-/// The objective's value for an outcome as a cost, of which less is better; `None` if it has no value.
+/// The objective's value for an outcome as a cost (less is better); `None` if the objective has no value.
 fn cost(criteria: &Criteria, outcome: &Outcome, basis: Basis<'_>) -> Option<f64> {
     let value = criteria.objective.value(outcome, basis).ok()?;
     Some(criteria.objective.direction().as_cost(value))
@@ -260,8 +263,12 @@ fn relative_cost(criteria: &Criteria, outcome: &Outcome, basis: Basis<'_>) -> Op
     Some(if cost < 0.0 { -logarithm } else { logarithm })
 }
 
-/// For each point, the mean over the rows of `function(value, point)`.
-fn mean_rows(values: &[f64], points: usize, function: impl Fn(f64, usize) -> f64) -> Vec<f64> {
+/// For each point, the mean of `function(value, point)` over the samples; a row of `values` is one sample.
+fn mean_over_samples(
+    values: &[f64],
+    points: usize,
+    function: impl Fn(f64, usize) -> f64,
+) -> Vec<f64> {
     let rows = values.chunks_exact(points);
     let count = rows.len() as f64;
     let mut means = vec![0.0; points];

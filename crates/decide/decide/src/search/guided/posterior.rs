@@ -9,44 +9,44 @@ use sweetspot_stats::Cholesky;
 
 use crate::search::Noise;
 
-/// The natural logarithms of time and of energy, each divided by its value at the reference.
+/// The natural logarithms of two ratios: time and energy, each relative to the reference.
 pub(super) type LogRatios = [f64; 2];
 
 /// A component of the mixture: one residual process, and the curves around which it varies.
 pub(super) struct Component {
     /// The natural logarithm of the prior weight of each curve.
     pub(super) log_weights: Vec<f64>,
-    /// One row for each curve: its values at the measured points.
+    /// For each curve, the values at the measured points.
     pub(super) curves_at_measurements: Rc<[Vec<LogRatios>]>,
     /// The covariance matrix of the residuals in row-major order: the times at all points, then the energies at all
     /// points.
     pub(super) covariance: Vec<f64>,
-    /// The factor by which the noise of evaluations is multiplied.
+    /// The ratio of the true noise of evaluations to their assumed noise.
     pub(super) noise_factor: f64,
 }
 
-/// The measurement of a point.
+/// The measured time and energy of a point, relative to the reference.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Measurement {
     /// The position of the point among the active points.
     pub(super) point: usize,
     pub(super) log_ratios: LogRatios,
-    /// The relative standard deviations of time and energy.
+    /// The relative standard deviations of the measured time and energy.
     pub(super) noise: Noise,
 }
 
-/// A sample of the posterior.
+/// One random sample of the posterior: a curve plus residuals.
 pub(super) struct Sample {
-    /// The index of the curve around which the sample varies.
+    /// The index of the curve to which the residuals are added.
     pub(super) curve: usize,
-    /// The differences from that curve: the times at every point, then the energies.
+    /// The differences from the curve: the times at every point, then the energies.
     pub(super) residuals: Vec<f64>,
 }
 
-/// The posterior weights are tempered until the effective number of curves is at least this.
+/// The posterior weights are flattened until the effective number of curves is at least this.
 const MIN_EFFECTIVE_CURVES: f64 = 10.0;
 
-/// The components of the mixture, weighted by how well they explain the measurements.
+/// The posterior: the components of the mixture, weighted by how well they explain the measurements.
 pub(super) struct Posterior<'a> {
     components: Vec<WeightedComponent<'a>>,
     points: usize,
@@ -67,7 +67,7 @@ impl<'a> Posterior<'a> {
         }
     }
 
-    /// The logarithm of the posterior weight of each pair (component, curve).
+    /// For each pair of a component and a curve, by index, the logarithm of its posterior weight.
     pub(super) fn log_weights(&self) -> Vec<((usize, usize), f64)> {
         let components = self.components.iter().enumerate();
         components
@@ -78,8 +78,8 @@ impl<'a> Posterior<'a> {
             .collect()
     }
 
-    /// The log weights, flattened until enough curves have a relevant weight. The curves are a sparse sample of all
-    /// possible ones, so it is partly chance which of them explains the measurements best.
+    /// The log weights, flattened until at least [`MIN_EFFECTIVE_CURVES`] curves matter. The curves are a sparse sample
+    /// of all possible ones, so it is partly chance which of them explains the measurements best.
     fn tempered_log_weights(&self) -> Vec<((usize, usize), f64)> {
         let mut weights = self.log_weights();
         let curves = self
@@ -142,12 +142,13 @@ impl<'a> Posterior<'a> {
     }
 }
 
+/// The logarithm of the sum of `exp(weight)`, without overflow.
 fn log_sum_exp(weights: &[f64]) -> f64 {
     let best = weights.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     best + libm::log(weights.iter().map(|weight| libm::exp(weight - best)).sum())
 }
 
-/// Normalises `exp(exponent * log_weight)` to a sum of 1; negligible weights are left out.
+/// Normalises the weights `exp(exponent * log_weight)` to a sum of 1 and leaves out negligible ones.
 pub(super) fn normalised_weights<T: Copy>(
     log_weights: &[(T, f64)],
     exponent: f64,
@@ -212,7 +213,7 @@ pub(super) fn rank_curves(
     scores
 }
 
-/// A component, and the posterior weight of each of its curves given the measurements.
+/// A component of the mixture, and the posterior weight of each of its curves.
 struct WeightedComponent<'a> {
     component: &'a Component,
     measurements: &'a [Measurement],
@@ -289,7 +290,7 @@ impl<'a> WeightedComponent<'a> {
     }
 }
 
-/// The rows that belong to the measurements in a covariance matrix of all points.
+/// The rows of measured points in a covariance matrix of all points: the rows of the times, then of the energies.
 fn measured_rows(measurements: &[Measurement], points: usize) -> Vec<usize> {
     let time = measurements.iter().map(|measurement| measurement.point);
     let energy = measurements
@@ -298,7 +299,7 @@ fn measured_rows(measurements: &[Measurement], points: usize) -> Vec<usize> {
     time.chain(energy).collect()
 }
 
-/// The standard deviation of the measurement in this row: times come first, then energies.
+/// The noise of the measured value in this row, as a standard deviation. The rows are all times, then all energies.
 fn noise_of_row(component: &Component, measurements: &[Measurement], row: usize) -> f64 {
     let noise = measurements[row % measurements.len()].noise;
     component.noise_factor

@@ -6,8 +6,8 @@ use crate::search::{EarlierResults, KnobKind, Noise, SearchSpace};
 
 /// The maximum total weight of earlier studies; the default prior has the remaining weight.
 const MAX_TRUST: f64 = 0.8;
-/// The width of the Gaussian by which a study's weight falls with the difference of its reference power, in natural
-/// logarithms.
+/// The standard deviation of the Gaussian that weights earlier studies by the log ratio of their reference power to the
+/// power of the new job.
 const POWER_SIMILARITY: f64 = 0.5;
 /// The exponent that weakens a study's likelihood, because a study is strong evidence of its own workload only.
 const LIKELIHOOD_EXPONENT: f64 = 0.3;
@@ -20,27 +20,27 @@ pub struct Prior {
     studies: Vec<ExplainedStudy>,
 }
 
-/// The workloads and residuals that explain an earlier study.
+/// The simulated workloads and residual processes that explain the results of an earlier study.
 #[derive(Clone, Debug, PartialEq)]
 struct ExplainedStudy {
     /// The mean power per GPU at the reference, in watts.
     reference_power: f64,
-    /// The indices of the workloads that explain the study, each with its weight.
+    /// The index and the weight of each simulated workload that explains the study.
     workloads: Vec<(usize, f64)>,
-    /// The weight of each residual process.
+    /// The weight of each residual process in the explanation of the study.
     residuals: [f64; RESIDUAL_COUNT],
 }
 
-/// The logarithms of prior weights.
+/// The logarithms of the prior weights of simulated workloads and residual processes.
 pub(super) struct LogPriors {
-    /// The log prior of each workload.
+    /// The logarithm of the prior weight of each simulated workload.
     pub(super) workloads: Vec<f64>,
-    /// The log prior of each residual process.
+    /// The logarithm of the prior weight of each residual process.
     pub(super) residuals: [f64; RESIDUAL_COUNT],
 }
 
 impl Prior {
-    /// Learns from earlier studies with these knobs. Studies without energies or with a single point are
+    /// Learns from earlier studies that searched these knobs. Studies without energies or with a single point are
     /// ignored.
     pub fn learn(knobs: &[KnobKind], earlier: &[EarlierResults]) -> Self {
         let studies = earlier.iter().filter_map(|study| explain(knobs, study));
@@ -49,7 +49,7 @@ impl Prior {
         }
     }
 
-    /// Returns this prior with these studies added.
+    /// Returns this prior with the knowledge from these studies added.
     pub(super) fn with_studies(&self, knobs: &[KnobKind], earlier: &[EarlierResults]) -> Self {
         let more = Self::learn(knobs, earlier).studies;
         Self {
@@ -57,7 +57,7 @@ impl Prior {
         }
     }
 
-    /// Returns this prior without the study of this index.
+    /// Returns this prior without the study that has this index.
     pub fn without(&self, study: usize) -> Self {
         let mut studies = self.studies.clone();
         if study < studies.len() {
@@ -66,7 +66,7 @@ impl Prior {
         Self { studies }
     }
 
-    /// Whether there are no studies to learn from.
+    /// Whether the prior contains no earlier studies.
     pub fn is_empty(&self) -> bool {
         self.studies.is_empty()
     }
@@ -85,26 +85,26 @@ impl Prior {
         };
         let all: f64 = self.studies.iter().map(similarity).sum();
         let trust = MAX_TRUST * all / (all + 0.5);
-        let mut of_workloads = vec![(1.0 - trust) / workloads as f64; workloads];
-        let mut of_residuals = default_residuals.map(|default| (1.0 - trust) * default);
+        let mut workload_weights = vec![(1.0 - trust) / workloads as f64; workloads];
+        let mut residual_weights = default_residuals.map(|default| (1.0 - trust) * default);
         for study in &self.studies {
             let share = trust * similarity(study) / all;
             if share <= 0.0 || !share.is_finite() {
                 continue;
             }
             for (number, weight) in &study.workloads {
-                of_workloads[*number] += share * weight;
+                workload_weights[*number] += share * weight;
             }
-            for (own, weight) in of_residuals.iter_mut().zip(study.residuals) {
+            for (own, weight) in residual_weights.iter_mut().zip(study.residuals) {
                 *own += share * weight;
             }
         }
-        for weight in &mut of_workloads {
+        for weight in &mut workload_weights {
             *weight = libm::log(*weight);
         }
         LogPriors {
-            workloads: of_workloads,
-            residuals: of_residuals.map(libm::log),
+            workloads: workload_weights,
+            residuals: residual_weights.map(libm::log),
         }
     }
 }
@@ -134,8 +134,8 @@ fn explain(knobs: &[KnobKind], study: &EarlierResults) -> Option<ExplainedStudy>
     })
 }
 
-/// The points of a study that have the reference's level, and their results relative to the reference. Other levels
-/// are left out, because they have curves of their own.
+/// Selects the points of a study that have the reference's level, with their results relative to the reference. Points
+/// of other levels are left out, because their curves differ.
 fn reference_level(
     knobs: &[KnobKind],
     study: &EarlierResults,

@@ -3,25 +3,25 @@
 
 use crate::search::SearchSpace;
 
-/// The standard deviations of the residual process of log time and of log power; the residual of log energy is their
-/// sum.
+/// A residual process: the standard deviations of log time and of log power around a workload's curve. The residual of
+/// log energy is the sum of the two.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Residual {
-    /// The standard deviation of the part that is correlated between near points, as a share.
+    /// The standard deviation of the part that is correlated between nearby points; 0.01 is 1 % of the value.
     pub(super) smooth: f64,
-    /// The standard deviation of the part that is independent at each point, as a share.
+    /// The standard deviation of the part that is independent at each point; 0.01 is 1 % of the value.
     pub(super) rough: f64,
 }
 
-/// The correlation length of the smooth part, as a share of a knob's range.
+/// The correlation length of the smooth residual, as a share of a knob's range.
 const CORRELATION_LENGTH: f64 = 0.22;
-/// The standard deviation of the reference's measurement, as a share; its error shifts all points, since all values
-/// are relative to the reference.
+/// The standard deviation of the measurement of the reference, as a share. An error there shifts all points, because
+/// all values are relative to the reference.
 const REFERENCE_DEVIATION: f64 = 0.01;
-/// A term that is added to the diagonal to make matrices invertible.
+/// A small term that is added to the diagonal of a covariance matrix to make it invertible.
 const JITTER: f64 = 1e-9;
 
-/// The correlation of the smooth part between points.
+/// The correlation of the smooth residual between every two points.
 pub(super) struct Correlation {
     count: usize,
     /// The correlation matrix, row by row.
@@ -44,7 +44,7 @@ impl Correlation {
 }
 
 impl Residual {
-    /// The covariance matrix in row-major order: the times at all points, then the energies at all points.
+    /// The covariance matrix of the residuals in row-major order: the log times at all points, then the log energies.
     pub(super) fn covariance(&self, correlation: &Correlation) -> Vec<f64> {
         let count = correlation.count;
         let mut matrix = vec![0.0; 4 * count * count];
@@ -57,13 +57,13 @@ impl Residual {
                 let time = smooth + rough + REFERENCE_DEVIATION * REFERENCE_DEVIATION;
                 // The noise of the time is contained in the energy; the power itself varies less.
                 let power = smooth + 0.5 * rough + REFERENCE_DEVIATION * REFERENCE_DEVIATION;
-                let mut put = |row: usize, column: usize, value: f64| {
+                let mut set = |row: usize, column: usize, value: f64| {
                     matrix[row * 2 * count + column] = value;
                 };
-                put(row, column, time + JITTER * same);
-                put(row, count + column, time);
-                put(count + row, column, time);
-                put(count + row, count + column, time + power + JITTER * same);
+                set(row, column, time + JITTER * same);
+                set(row, count + column, time);
+                set(count + row, column, time);
+                set(count + row, count + column, time + power + JITTER * same);
             }
         }
         matrix
@@ -91,7 +91,7 @@ fn ranges(space: &SearchSpace) -> Vec<f64> {
         .collect()
 }
 
-/// The Matérn 5/2 correlation at a distance in correlation lengths.
+/// The Matérn 5/2 correlation of two points at this distance, in correlation lengths.
 pub(super) fn matern(distance: f64) -> f64 {
     let x = libm::sqrt(5.0) * distance;
     (1.0 + x + x * x / 3.0) * libm::exp(-x)

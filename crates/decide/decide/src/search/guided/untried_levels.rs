@@ -6,38 +6,41 @@ use sweetspot_stats::{Cholesky, Seed};
 use super::levels::{Levels, PosteriorSamples};
 use super::residual::matern;
 
-/// The standard deviation of the linear trend: the change of log time over the whole range of a level knob.
+/// The prior standard deviation of the linear trend: the change of log time over the whole range of a level knob.
 const TREND_DEVIATION: f64 = 1.5;
-/// The standard deviation of log time around the linear trend.
+/// The prior standard deviation of log time around the linear trend.
 const SMOOTH_DEVIATION: f64 = 0.3;
 /// The correlation length of the deviations from the trend, as a share of the level knob's range.
 const CORRELATION_LENGTH: f64 = 0.5;
-/// The standard deviation of log power, as a share of that of log time.
+/// The prior standard deviation of log power between levels, as a share of that of log time.
 const POWER_SCALE: f64 = 0.35;
 
-/// An active point of an untried level, and the point of a tried level from which its values are derived.
+/// An active point of a level without measurements, and the measured level from which its values are derived.
 struct ShiftedPoint {
     level: usize,
-    /// The index of the tried level that is most similar.
+    /// The index of the measured level that is most similar to this point's level.
     source: usize,
     /// The position of the point among the active points.
     index: usize,
-    /// The position among the active points of the nearest point of the source level.
+    /// The position among the active points of the source level's point that is nearest to this point.
     source_index: usize,
 }
 
-/// The Gaussian process over the levels, conditioned on the tried levels.
+/// The Gaussian process over the levels, conditioned on the levels that have measurements.
 struct LevelProcess<'a> {
     levels: &'a Levels,
+    /// The indices of the levels that have measurements.
     tried: &'a [usize],
     /// For each level, the position of the active point that is nearest to the reference's settings.
     probes: Vec<Option<usize>>,
+    /// The Cholesky decomposition of the prior covariance matrix of all levels.
     prior: Cholesky,
-    of_tried: Cholesky,
+    /// The Cholesky decomposition of the prior covariance matrix of the measured levels.
+    tried_prior: Cholesky,
 }
 
 impl Levels {
-    /// Writes predictions for the points of untried levels into the samples.
+    /// Fills the samples with predictions for the points of levels without measurements.
     pub(super) fn extrapolate(
         &self,
         reference: usize,
@@ -89,7 +92,7 @@ impl Levels {
         Some(())
     }
 
-    /// The position among the active points of the level's point that is nearest to these coordinates.
+    /// The position among the active points of a level's point that is nearest to these coordinates.
     fn nearest_point(&self, active: &[usize], level: usize, to: &[f64]) -> Option<usize> {
         let mut own = self.points_of(active, level);
         own.sort_by(|a, b| {
@@ -104,7 +107,7 @@ impl Levels {
 impl<'a> LevelProcess<'a> {
     fn new(levels: &'a Levels, tried: &'a [usize], probes: Vec<Option<usize>>) -> Option<Self> {
         let count = levels.levels.len();
-        let of_tried: Vec<f64> = tried
+        let tried_covariance: Vec<f64> = tried
             .iter()
             .flat_map(|a| tried.iter().map(move |b| (*a, *b)))
             .map(|(a, b)| levels.covariance[a * count + b])
@@ -114,11 +117,11 @@ impl<'a> LevelProcess<'a> {
             tried,
             probes,
             prior: Cholesky::of(&levels.covariance, count)?,
-            of_tried: Cholesky::of(&of_tried, tried.len())?,
+            tried_prior: Cholesky::of(&tried_covariance, tried.len())?,
         })
     }
 
-    /// Draws a random shift for every level, conditioned on the shifts that were observed at the tried levels
+    /// Draws a random shift of log time or log power for every level, conditioned on the values at the measured levels
     /// (Matheron's rule).
     fn draw_shifts(
         &self,
@@ -136,7 +139,7 @@ impl<'a> LevelProcess<'a> {
             .iter()
             .map(|level| Some(value(self.probes[*level]?) - scale * drawn[*level]))
             .collect::<Option<_>>()?;
-        self.of_tried.solve(&mut difference);
+        self.tried_prior.solve(&mut difference);
         for (level, drawn) in drawn.iter_mut().enumerate() {
             *drawn *= scale;
             let pairs = self.tried.iter().zip(&difference);
@@ -148,7 +151,7 @@ impl<'a> LevelProcess<'a> {
     }
 }
 
-/// The prior covariance matrix of log time between levels in row-major order; the trend starts at the level
+/// The prior covariance matrix of log time between levels, in row-major order; the linear trend is zero at the level
 /// `origin`.
 pub(super) fn covariance(values: &[Vec<f64>], origin: usize) -> Vec<f64> {
     let knobs = values.first().map_or(0, Vec::len);
@@ -156,12 +159,14 @@ pub(super) fn covariance(values: &[Vec<f64>], origin: usize) -> Vec<f64> {
         .map(|knob| {
             let all = || values.iter().map(|value| value[knob]);
             let is_positive = all().all(|value| value > 0.0);
-            let of = |value: f64| if is_positive { libm::log(value) } else { value };
-            let low = all().map(of).fold(f64::INFINITY, f64::min);
-            let high = all().map(of).fold(f64::NEG_INFINITY, f64::max);
+            let position = |value: f64| if is_positive { libm::log(value) } else { value };
+            let low = all().map(position).fold(f64::INFINITY, f64::min);
+            let high = all().map(position).fold(f64::NEG_INFINITY, f64::max);
             let range = if high > low { high - low } else { 1.0 };
-            let from = of(values[origin][knob]);
-            all().map(|value| (of(value) - from) / range).collect()
+            let from = position(values[origin][knob]);
+            all()
+                .map(|value| (position(value) - from) / range)
+                .collect()
         })
         .collect();
     let pairs = (0..values.len()).flat_map(|a| (0..values.len()).map(move |b| (a, b)));

@@ -11,56 +11,63 @@ use std::ops::Range;
 use super::posterior::LogRatios;
 use crate::search::{KnobKind, SearchSpace};
 
-/// A workload. Powers are shares of the power of its heavier phase at full clock, unless a unit is given.
+/// A simulated workload. Powers are shares of the power of its heavier phase at full clock, unless a unit is given.
 struct Workload {
+    /// The share of the time at the reference during which the GPU waits for the host.
     wait_share: f64,
     wait_power: f64,
+    /// The part of the power that does not depend on the clock.
     static_power: f64,
     voltage: Voltage,
     phases: [Phase; 2],
-    /// The constant power of parts that no knob affects, in watts.
+    /// The constant power that no knob affects, in watts.
     background_power: f64,
     /// The power of the heavier phase at full clock, in watts.
     full_power: f64,
 }
 
+/// One of the two phases in which the GPU computes.
 struct Phase {
+    /// The share of the computing time at full clock that this phase takes.
     share: f64,
+    /// The power at full clock.
     power: f64,
+    /// The share of the phase's time that is inversely proportional to the clock.
     clock_bound: f64,
 }
 
+/// The number of parameters that describe a simulated workload.
 const PARAMETER_COUNT: usize = 10;
-/// The parameters of a workload, each scaled to the range from 0 to 1.
+/// The parameters that describe a simulated workload, each scaled to the range from 0 to 1.
 type Parameters = [f64; PARAMETER_COUNT];
 /// The lowest clock of the model, relative to full clock.
 const MIN_CLOCK: f64 = 0.08;
 /// The lowest voltage of the model, relative to the voltage at full clock.
 const MIN_VOLTAGE: f64 = 0.5;
 
-/// A workload that represents all workloads with parameters near its own.
+/// A simulated workload that represents all workloads with similar parameters.
 struct PossibleWorkload {
     parameters: Parameters,
-    /// Half the width of the represented range, the same in each parameter.
+    /// Half the width of the range that the workload represents, the same for each parameter.
     half_width: f64,
     workload: Workload,
     /// The workload's time at the reference, in arbitrary units.
     reference_time: f64,
-    /// The workload's energy at the reference, in watts times those units.
+    /// The workload's energy at the reference, in watts times the unit of `reference_time`.
     reference_energy: f64,
 }
 
-/// A set of possible workloads that all draw the same power at the reference.
+/// Simulated workloads that all draw the same power at the reference.
 pub(super) struct PossibleWorkloads {
     reference: KnobSettings,
     power: f64,
     all: Vec<PossibleWorkload>,
-    /// Cached predictions: the index of a point, and the values of all workloads at that point.
+    /// Cached predictions: the index of a point, and the time and energy of every workload at that point.
     columns: Vec<(usize, Vec<LogRatios>)>,
 }
 
 impl PossibleWorkloads {
-    /// Creates `count` workloads that draw `power` watts per GPU at the reference.
+    /// Creates `count` simulated workloads that draw `power` watts per GPU at the reference.
     pub(super) fn new(space: &SearchSpace, power: f64, count: usize) -> Self {
         let half_width = 0.5 * libm::pow(count as f64, -1.0 / PARAMETER_COUNT as f64);
         let mut workloads = Self {
@@ -75,6 +82,7 @@ impl PossibleWorkloads {
         workloads
     }
 
+    /// Adds the workload that has these parameters.
     fn add(&mut self, parameters: Parameters, half_width: f64) {
         let cap = self.reference.cap;
         let workload = Workload::new(&parameters, self.power, cap);
@@ -88,8 +96,8 @@ impl PossibleWorkloads {
         });
     }
 
-    /// Divides the range that a workload represents among itself and `parts - 1` new workloads around it, and
-    /// returns the indices of the new ones.
+    /// Divides the range of parameters that a workload represents among the workload and `parts - 1` new ones around
+    /// it. Returns the indices of the new workloads.
     pub(super) fn subdivide(
         &mut self,
         space: &SearchSpace,
@@ -123,7 +131,7 @@ impl PossibleWorkloads {
         new
     }
 
-    /// Caches the values of all workloads at a point.
+    /// Computes and caches the time and energy of all workloads at a point.
     pub(super) fn add_column(&mut self, space: &SearchSpace, point: usize) {
         if self.column(point).is_none() {
             let all = 0..self.all.len();
@@ -134,7 +142,7 @@ impl PossibleWorkloads {
         }
     }
 
-    /// The cached values of all workloads at a point.
+    /// The cached time and energy of all workloads at a point; `None` if [`Self::add_column`] was not called for it.
     pub(super) fn column(&self, point: usize) -> Option<&[LogRatios]> {
         let mut columns = self.columns.iter();
         columns
@@ -142,7 +150,7 @@ impl PossibleWorkloads {
             .map(|(_, column)| column.as_slice())
     }
 
-    /// The log ratios of a workload's time and energy at a point to those at the reference.
+    /// The time and the energy of a workload at a point, as log ratios to those at the reference.
     pub(super) fn log_ratios(&self, space: &SearchSpace, number: usize, point: usize) -> LogRatios {
         let own = &self.all[number];
         let here = KnobSettings::from_point(space, &space.points()[point]);
@@ -165,6 +173,7 @@ struct KnobSettings {
 }
 
 impl KnobSettings {
+    /// Reads the power cap and the core clock from a point's coordinates.
     fn from_point(space: &SearchSpace, point: &[f64]) -> Self {
         let value = |wanted: KnobKind| {
             let index = space.knobs().iter().position(|knob| *knob == wanted)?;
@@ -178,7 +187,7 @@ impl KnobSettings {
 }
 
 impl Workload {
-    /// Creates the workload that has these parameters and draws `power` watts under a cap.
+    /// Creates the workload that has these parameters and draws `power` watts under the power cap of the reference.
     fn new(parameters: &Parameters, power: f64, cap: Option<f64>) -> Self {
         let within =
             |dimension: usize, low: f64, high: f64| low + (high - low) * parameters[dimension];
@@ -229,8 +238,8 @@ impl Workload {
         }
     }
 
-    /// The time and energy under a cap in watts and at a clock relative to the reference's; the time is about 1 at
-    /// the reference.
+    /// The time and the energy under a power cap in watts and at a clock relative to the reference's; the time is about
+    /// 1 at the reference.
     fn time_and_energy(&self, cap: Option<f64>, clock: f64) -> (f64, f64) {
         let mut time = self.wait_share;
         let mut energy = self.wait_share * self.wait_power * self.full_power;
@@ -256,10 +265,14 @@ impl Workload {
     }
 }
 
-/// The voltage over the clock, both relative to full clock: constant up to a knee, then rising linearly to 1.
+/// The voltage as a function of the clock, both relative to full clock: constant up to a knee, then rising linearly to
+/// 1.
 struct Voltage {
+    /// The clock above which the voltage rises.
     knee: f64,
+    /// The voltage below the knee.
     floor: f64,
+    /// The rise of the voltage per clock above the knee.
     slope: f64,
 }
 
@@ -273,6 +286,7 @@ impl Voltage {
         }
     }
 
+    /// The relative voltage at a relative clock.
     fn voltage_at(&self, clock: f64) -> f64 {
         self.floor + self.slope * (clock - self.knee).max(0.0)
     }

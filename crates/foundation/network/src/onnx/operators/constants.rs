@@ -6,6 +6,7 @@ use super::{Call, NodeResult, axis};
 use crate::Shape;
 use crate::onnx::value::{MAX_NUMBERS, Value, is_whole, value_from_tensor};
 
+/// Infers the result of an operator that produces constants or shapes.
 pub fn infer(call: &Call<'_>) -> Result<NodeResult, String> {
     match call.node.operator.as_str() {
         "Constant" => constant(call),
@@ -55,6 +56,7 @@ pub fn infer(call: &Call<'_>) -> Result<NodeResult, String> {
     }
 }
 
+/// Infers the result of `Constant`.
 fn constant(call: &Call<'_>) -> Result<NodeResult, String> {
     let several = |numbers: Vec<f64>, whole, shape| Value {
         shape: Some(shape),
@@ -87,6 +89,7 @@ fn constant(call: &Call<'_>) -> Result<NodeResult, String> {
     Ok(NodeResult::value(value))
 }
 
+/// Infers the result of `ConstantOfShape`.
 fn constant_of_shape(call: &Call<'_>) -> Result<NodeResult, String> {
     let Some(sizes) = call.numbers(0) else {
         return Ok(NodeResult::UnknownShape);
@@ -115,6 +118,7 @@ fn constant_of_shape(call: &Call<'_>) -> Result<NodeResult, String> {
     }))
 }
 
+/// Infers the result of `Range`.
 fn range(call: &Call<'_>) -> Result<NodeResult, String> {
     let first = |index| -> Option<f64> { call.input(index)?.numbers.as_ref()?.first().copied() };
     let (Some(start), Some(end), Some(step)) = (first(0), first(1), first(2)) else {
@@ -122,7 +126,7 @@ fn range(call: &Call<'_>) -> Result<NodeResult, String> {
     };
     let count = ((end - start) / step).ceil().max(0.0);
     if !count.is_finite() {
-        return Err("it has no finite length".to_owned());
+        return Err("its limits and step give no finite length".to_owned());
     }
     let shape = Shape::new(vec![count as u64])?;
     let count = count as usize;
@@ -223,6 +227,7 @@ fn broadcast_element(numbers: &Rc<[f64]>, index: usize) -> Option<&f64> {
     }
 }
 
+/// The arithmetic of an operator on two numbers; `whole` selects division of whole numbers.
 fn arithmetic(operator: &str, whole: bool) -> Option<fn(f64, f64) -> f64> {
     Some(match operator {
         "Add" => |a, b| a + b,
@@ -274,6 +279,7 @@ fn strides(shape: &Shape) -> Vec<i64> {
     strides
 }
 
+/// The elements of a transposed constant.
 fn transpose(call: &Call<'_>, numbers: &[f64], output: &Shape) -> Option<Vec<f64>> {
     let input = call.shape(0)?;
     let mut steps = strides(input);
@@ -290,6 +296,7 @@ fn transpose(call: &Call<'_>, numbers: &[f64], output: &Shape) -> Option<Vec<f64
     select_elements(numbers, output, 0, &steps)
 }
 
+/// The elements of a slice of a constant.
 fn slice(call: &Call<'_>, numbers: &[f64], output: &Shape) -> Option<Vec<f64>> {
     let input = call.shape(0)?;
     let starts = call.list("starts", 1)?;

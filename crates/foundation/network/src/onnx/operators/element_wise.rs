@@ -4,6 +4,7 @@ use super::{Call, NodeResult};
 use crate::onnx::value::{Value, is_whole};
 use crate::{Activation, Arithmetic, Kind, Shape};
 
+/// Infers the result of an operator that works on each element.
 pub fn infer(call: &Call<'_>) -> Result<NodeResult, String> {
     let operator = call.node.operator.as_str();
     if let Some(kind) = unary_kind(operator) {
@@ -39,6 +40,7 @@ pub fn infer(call: &Call<'_>) -> Result<NodeResult, String> {
     ))
 }
 
+/// The kind of layer of an operator with one input.
 fn unary_kind(operator: &str) -> Option<Kind> {
     Some(match operator {
         "Relu" | "LeakyRelu" | "PRelu" | "ThresholdedRelu" | "Clip" | "HardSigmoid"
@@ -58,6 +60,7 @@ fn unary_kind(operator: &str) -> Option<Kind> {
     })
 }
 
+/// The arithmetic of an operator with two inputs.
 fn binary_arithmetic(operator: &str) -> Option<Arithmetic> {
     Some(match operator {
         "Add" | "Sub" | "Sum" | "Mean" => Arithmetic::Add,

@@ -4,6 +4,7 @@ use super::slices::{concat, gather, gather_elements, gather_nd, slice, split};
 use super::{Call, NodeResult, axis, format_numbers};
 use crate::{Kind, Shape};
 
+/// Infers the result of an operator that moves or reshapes data.
 pub fn infer(call: &Call<'_>) -> Result<NodeResult, String> {
     let act = match call.node.operator.as_str() {
         "Identity" => |_: &Call<'_>, input: &Shape| Ok(Some(NodeResult::view(input.clone()))),
@@ -37,10 +38,12 @@ pub fn infer(call: &Call<'_>) -> Result<NodeResult, String> {
 /// The inferred result of a node; `None` if its shape depends on values that are not known.
 pub(super) type LayoutResult = Result<Option<NodeResult>, String>;
 
+/// A layer that copies data into an output of these sizes.
 pub(super) fn moved_data(sizes: Vec<u64>) -> LayoutResult {
     Ok(Some(NodeResult::layer(Kind::Move, Shape::new(sizes)?)))
 }
 
+/// A result that is the same data in another shape, without cost.
 fn view(sizes: Vec<u64>) -> LayoutResult {
     Ok(Some(NodeResult::view(Shape::new(sizes)?)))
 }
@@ -81,6 +84,7 @@ fn reshape(call: &Call<'_>, input: &Shape) -> LayoutResult {
     view(sizes)
 }
 
+/// Infers the result of `Flatten`.
 fn flatten(call: &Call<'_>, input: &Shape) -> LayoutResult {
     let rank = input.rank() as i64;
     let from = call.int("axis", 1);
@@ -92,6 +96,7 @@ fn flatten(call: &Call<'_>, input: &Shape) -> LayoutResult {
     view(vec![outer.iter().product(), inner.iter().product()])
 }
 
+/// Infers the result of `Squeeze`.
 fn squeeze(call: &Call<'_>, input: &Shape) -> LayoutResult {
     let named = call.list("axes", 1);
     if named.is_none() && call.input(1).is_some() {
@@ -118,6 +123,7 @@ fn squeeze(call: &Call<'_>, input: &Shape) -> LayoutResult {
     view(left.map(|(size, _)| *size).collect())
 }
 
+/// Infers the result of `Unsqueeze`.
 fn unsqueeze(call: &Call<'_>, input: &Shape) -> LayoutResult {
     let Some(named) = call.list("axes", 1) else {
         return Ok(None);
@@ -139,6 +145,7 @@ fn unsqueeze(call: &Call<'_>, input: &Shape) -> LayoutResult {
     view(sizes.ok_or("it names an axis twice")?)
 }
 
+/// Infers the result of `Transpose`.
 fn transpose(call: &Call<'_>, input: &Shape) -> LayoutResult {
     let rank = input.rank();
     let order: Vec<i64> = match call.ints("perm") {
@@ -161,6 +168,7 @@ fn transpose(call: &Call<'_>, input: &Shape) -> LayoutResult {
     moved_data(sizes)
 }
 
+/// Infers the result of `Expand`.
 fn expand(call: &Call<'_>, input: &Shape) -> LayoutResult {
     let Some(asked) = call.numbers(1) else {
         return Ok(None);
@@ -172,6 +180,7 @@ fn expand(call: &Call<'_>, input: &Shape) -> LayoutResult {
     moved_data(sizes)
 }
 
+/// Infers the result of `Tile`.
 fn tile(call: &Call<'_>, input: &Shape) -> LayoutResult {
     let Some(times) = call.numbers(1) else {
         return Ok(None);
@@ -190,6 +199,7 @@ fn tile(call: &Call<'_>, input: &Shape) -> LayoutResult {
     moved_data(sizes.ok_or("its result is too large")?)
 }
 
+/// Infers the result of `Pad`.
 fn pad(call: &Call<'_>, input: &Shape) -> LayoutResult {
     let Some(pads) = call.list("pads", 1) else {
         return Ok(None);
@@ -254,6 +264,7 @@ fn resize(call: &Call<'_>, input: &Shape) -> LayoutResult {
     )
 }
 
+/// Infers the result of `DepthToSpace` and `SpaceToDepth`.
 fn blocks(call: &Call<'_>, input: &Shape) -> LayoutResult {
     let block = u64::try_from(call.int("blocksize", 0))
         .ok()

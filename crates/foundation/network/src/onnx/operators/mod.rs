@@ -15,7 +15,7 @@ use super::proto::{Attribute, Node};
 use super::value::Value;
 use crate::{Kind, Shape};
 
-/// The maximum number of weights that are recorded as the origins of one constant.
+/// The limit on the number of weights that are recorded as the origins of one constant.
 const MAX_ORIGINS: usize = 64;
 
 /// The result of inference for a node.
@@ -51,6 +51,7 @@ impl NodeResult {
         Self::value(Value::with_shape(shape))
     }
 
+    /// A node without cost whose only output is this value.
     fn value(value: Value) -> Self {
         Self::Known {
             kind: None,
@@ -61,7 +62,7 @@ impl NodeResult {
     }
 }
 
-/// A node with what is known about its inputs.
+/// A node of the graph together with what is known about its inputs.
 pub struct Call<'a> {
     pub node: &'a Node,
     pub inputs: &'a [Option<Value>],
@@ -69,10 +70,12 @@ pub struct Call<'a> {
 }
 
 impl<'a> Call<'a> {
+    /// What is known about an input of the node.
     fn input(&self, index: usize) -> Option<&'a Value> {
         self.inputs.get(index)?.as_ref()
     }
 
+    /// The shape of an input, if it is known.
     fn shape(&self, index: usize) -> Option<&'a Shape> {
         self.input(index)?.shape.as_ref()
     }
@@ -86,19 +89,22 @@ impl<'a> Call<'a> {
         self.node.attributes.iter().find(|own| own.name == name)
     }
 
+    /// The value of a whole-number attribute, or `otherwise` if the node does not have it.
     fn int(&self, name: &str, otherwise: i64) -> i64 {
         self.attribute(name).map_or(otherwise, |own| own.int)
     }
 
+    /// The value of an attribute that is a list of whole numbers.
     fn ints(&self, name: &str) -> Option<&'a [i64]> {
         self.attribute(name).map(|own| own.ints.as_slice())
     }
 
+    /// The value of a text attribute; empty if the node does not have it.
     fn text(&self, name: &str) -> &'a [u8] {
         self.attribute(name).map_or(&[], |own| &own.string)
     }
 
-    /// A list of whole numbers that is an attribute in old files and an input in new ones.
+    /// A list of whole numbers that old files store as an attribute and new files as an input.
     fn list(&self, attribute: &str, input: usize) -> Option<Vec<i64>> {
         match self.ints(attribute) {
             Some(ints) => Some(ints.to_vec()),

@@ -6,6 +6,7 @@ use super::element_wise::broadcast;
 use super::{Call, NodeResult};
 use crate::{Kind, Shape};
 
+/// Infers the result of a matrix product.
 pub fn infer(call: &Call<'_>) -> Result<NodeResult, String> {
     match call.node.operator.as_str() {
         "Gemm" => gemm(call),
@@ -16,10 +17,12 @@ pub fn infer(call: &Call<'_>) -> Result<NodeResult, String> {
     }
 }
 
+/// Whether an input of the node is constant, which makes it a weight.
 fn is_weight(call: &Call<'_>, index: usize) -> bool {
     call.input(index).is_some_and(|value| value.constant)
 }
 
+/// Infers the result of `Gemm`.
 fn gemm(call: &Call<'_>) -> Result<NodeResult, String> {
     let (Some(a), Some(b)) = (call.shape(0), call.shape(1)) else {
         return Ok(NodeResult::UnknownShape);
@@ -48,6 +51,7 @@ fn gemm(call: &Call<'_>) -> Result<NodeResult, String> {
     Ok(NodeResult::layer(kind, output))
 }
 
+/// Infers the result of `MatMul`.
 fn matmul(call: &Call<'_>) -> Result<NodeResult, String> {
     let (Some(a), Some(b)) = (call.shape(0), call.shape(1)) else {
         return Ok(NodeResult::UnknownShape);

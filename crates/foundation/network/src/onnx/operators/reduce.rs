@@ -4,6 +4,7 @@ use super::{Call, NodeResult, axis};
 use crate::onnx::value::Value;
 use crate::{Kind, PoolKind, Shape};
 
+/// Infers the result of an operator that reduces axes.
 pub fn infer(call: &Call<'_>) -> Result<NodeResult, String> {
     let operator = call.node.operator.as_str();
     let kind = match operator {
@@ -57,6 +58,7 @@ fn reduced(
     Ok(NodeResult::layer(Kind::Reduction(kind), shape))
 }
 
+/// Infers the result of `TopK`.
 fn top_k(call: &Call<'_>, input: &Shape) -> Result<NodeResult, String> {
     let count = match call.attribute("k") {
         Some(own) => Some(own.int),

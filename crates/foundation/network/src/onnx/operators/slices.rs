@@ -5,6 +5,7 @@ use super::{Call, NodeResult, axis};
 use crate::onnx::value::Value;
 use crate::{Kind, Shape};
 
+/// Infers the result of `Concat`.
 pub(super) fn concat(call: &Call<'_>, input: &Shape) -> LayoutResult {
     let along = axis(call.int("axis", 1), input.rank())?;
     let mut sizes = input.sizes().to_vec();
@@ -24,6 +25,7 @@ pub(super) fn concat(call: &Call<'_>, input: &Shape) -> LayoutResult {
     Ok(Some(NodeResult::layer(Kind::Concat, Shape::new(sizes)?)))
 }
 
+/// Infers the result of `Split`.
 pub(super) fn split(call: &Call<'_>, input: &Shape) -> LayoutResult {
     let along = axis(call.int("axis", 0), input.rank())?;
     let whole = input.sizes()[along];
@@ -70,6 +72,7 @@ fn slice_length(size: u64, start: i64, end: i64, step: i64) -> u64 {
     u64::try_from(length.max(0)).unwrap_or(0)
 }
 
+/// Infers the result of `Slice`.
 pub(super) fn slice(call: &Call<'_>, input: &Shape) -> LayoutResult {
     let (Some(starts), Some(ends)) = (call.list("starts", 1), call.list("ends", 2)) else {
         return Ok(None);
@@ -100,6 +103,7 @@ pub(super) fn slice(call: &Call<'_>, input: &Shape) -> LayoutResult {
     moved_data(sizes)
 }
 
+/// Infers the result of `Gather`.
 pub(super) fn gather(call: &Call<'_>, input: &Shape) -> LayoutResult {
     let Some(positions) = call.shape(1) else {
         return Ok(None);
@@ -115,6 +119,7 @@ pub(super) fn gather(call: &Call<'_>, input: &Shape) -> LayoutResult {
     Ok(Some(NodeResult::layer(kind, Shape::new(sizes)?)))
 }
 
+/// Infers the result of `GatherElements`.
 pub(super) fn gather_elements(call: &Call<'_>, _: &Shape) -> LayoutResult {
     match call.shape(1) {
         Some(positions) => moved_data(positions.sizes().to_vec()),
@@ -122,6 +127,7 @@ pub(super) fn gather_elements(call: &Call<'_>, _: &Shape) -> LayoutResult {
     }
 }
 
+/// Infers the result of `GatherND`.
 pub(super) fn gather_nd(call: &Call<'_>, input: &Shape) -> LayoutResult {
     let Some(positions) = call.shape(1) else {
         return Ok(None);

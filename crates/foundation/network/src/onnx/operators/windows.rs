@@ -4,6 +4,7 @@ use super::{Call, NodeResult, format_numbers};
 use crate::onnx::value::Value;
 use crate::{Convolution, Kind, PoolKind, Shape, Window};
 
+/// Infers the result of a convolution, pool or normalisation.
 pub fn infer(call: &Call<'_>) -> Result<NodeResult, String> {
     let known = matches!(
         call.node.operator.as_str(),
@@ -57,6 +58,7 @@ pub fn infer(call: &Call<'_>) -> Result<NodeResult, String> {
     }
 }
 
+/// Converts an attribute to one size for each axis; all are 1 if the node does not have it.
 fn sizes(list: Option<&[i64]>, axes: usize) -> Result<Vec<u64>, String> {
     let Some(list) = list else {
         return Ok(vec![1; axes]);
@@ -104,6 +106,7 @@ fn filters(weights: &Shape) -> Result<(u64, u64, &[u64]), String> {
     }
 }
 
+/// The number of groups of a convolution.
 fn groups(call: &Call<'_>) -> Result<u64, String> {
     let groups = u64::try_from(call.int("group", 1)).ok();
     groups
@@ -111,6 +114,7 @@ fn groups(call: &Call<'_>) -> Result<u64, String> {
         .ok_or_else(|| "its group must be at least 1".to_owned())
 }
 
+/// Infers the result of `Conv`.
 fn convolution(call: &Call<'_>, input: &Shape) -> Result<NodeResult, String> {
     let Some(weights) = call.shape(1) else {
         return Ok(NodeResult::UnknownShape);
@@ -150,6 +154,7 @@ fn convolution_layer(
     })
 }
 
+/// Infers the result of `ConvTranspose`.
 fn transposed(call: &Call<'_>, input: &Shape) -> Result<NodeResult, String> {
     let Some(weights) = call.shape(1) else {
         return Ok(NodeResult::UnknownShape);
@@ -196,6 +201,7 @@ fn transposed(call: &Call<'_>, input: &Shape) -> Result<NodeResult, String> {
     convolution_layer(call, window, channels, groups, output, true)
 }
 
+/// Infers the result of a pool with a sliding window.
 fn pool(call: &Call<'_>, input: &Shape, kind: PoolKind) -> Result<NodeResult, String> {
     let kernel = call.ints("kernel_shape").ok_or("it has no kernel_shape")?;
     let kernel = sizes(Some(kernel), kernel.len())?;
@@ -207,6 +213,7 @@ fn pool(call: &Call<'_>, input: &Shape, kind: PoolKind) -> Result<NodeResult, St
     Ok(NodeResult::layer(Kind::Pool { kind, window }, shape))
 }
 
+/// Infers the result of a pool over all spatial dimensions.
 fn global(input: &Shape, kind: PoolKind) -> Result<NodeResult, String> {
     let window = Window::plain(input.space().to_vec());
     window.output(input.space())?;

@@ -5,11 +5,13 @@ use sweetspot_stats::Seed;
 use super::solve::NormalEquations;
 use super::{Candidate, Problem};
 
+/// The number of bootstrap samples from which the standard deviations are computed.
 const BOOTSTRAP_REPLICATES: u64 = 200;
 
 impl Problem<'_> {
-    /// The standard deviations of the phases' powers, by a block bootstrap over the responses that fit nearly
-    /// as well. Blocks preserve the correlation between the errors of neighbouring readings.
+    /// Computes the standard deviation of each phase's power by a block bootstrap, which includes the
+    /// alternative responses that fit nearly as well. Blocks preserve the correlation between neighbouring
+    /// errors.
     pub(super) fn deviations(
         &self,
         best: &Candidate,

@@ -5,30 +5,31 @@ use sweetspot_device::Moment;
 use super::spans::Timeline;
 use crate::math::{CounterStep, PolledPower, PowerSample, Span, WindowSensor};
 
-/// One reading and the share of each phase in it.
+/// A power reading, and how much each phase contributes to it.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Row {
-    /// The reading's time, in seconds since the window's beginning.
+    /// The time of the reading, in seconds since the measurement window's beginning.
     pub at: f64,
     pub watts: f64,
     pub shares: Vec<f64>,
 }
 
-/// A first-order response's time constant and delay, in seconds.
+/// The response of the driver's buffer to power: a first-order time constant and a delay, both in seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Lag {
     pub constant: f64,
     pub delay: f64,
 }
 
-/// Rows of the buffer's samples: each phase's share is the sensor's response to the phase.
+/// Computes the contribution of each phase to each sample of the driver's buffer, given the buffer's
+/// response.
 pub(crate) fn rows_of_samples(
     timeline: &Timeline,
     window: &Span,
     samples: &[PowerSample],
     lag: Lag,
 ) -> Vec<Row> {
-    // After this many time constants the power before the window no longer matters.
+    /// After this many time constants, the power before the measurement window no longer matters.
     const SETTLING_CONSTANTS: f64 = 6.0;
     let columns = timeline.names.len() + 1;
     let since = |moment: Moment| (moment - window.begin).get();
@@ -69,6 +70,7 @@ pub(crate) fn rows_of_samples(
     rows
 }
 
+/// Advances the phases' contributions by `span` seconds of a phase, with the response's time constant.
 fn respond(shares: &mut [f64], phase: usize, span: f64, constant: f64) {
     if span <= 0.0 {
         return;
@@ -80,7 +82,8 @@ fn respond(shares: &mut [f64], phase: usize, span: f64, constant: f64) {
     shares[phase] += 1.0 - kept;
 }
 
-/// Rows of readings that are means over a span: each phase's share is its part of the time.
+/// Computes the contribution of each phase to readings that are means over a time span: the phase's share of
+/// that time.
 pub(crate) fn rows_of_means(
     timeline: &Timeline,
     window: &Span,
@@ -112,8 +115,9 @@ pub(crate) fn rows_of_means(
     rows
 }
 
-/// The mean power between neighbouring steps of the counter.
+/// The mean power, in watts, between neighbouring steps of the energy counter.
 pub(crate) fn means_between_steps(steps: &[CounterStep]) -> impl Iterator<Item = (Span, f64)> + '_ {
+    /// Two steps farther apart than this, in seconds, are not used.
     const MAX_STEP_GAP: f64 = 0.5;
     steps.windows(2).filter_map(|pair| {
         let span = Span::new(pair[0].at(), pair[1].at());
@@ -124,7 +128,7 @@ pub(crate) fn means_between_steps(steps: &[CounterStep]) -> impl Iterator<Item =
     })
 }
 
-/// The spans and mean powers that the values of a power sensor cover.
+/// The time span over which each value of a power sensor is the mean, and that mean in watts.
 pub(crate) fn means_of_windows<'a>(
     values: &'a [PolledPower],
     sensor: &'a WindowSensor,

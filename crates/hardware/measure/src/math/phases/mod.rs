@@ -23,26 +23,31 @@ use super::estimator::EnergyEstimator;
 use super::readings::{Response, Span};
 use crate::method::MethodChoice;
 
-/// The smallest scaled eigenvalue at which the readings still separate all phases; below it the result would be
-/// noise.
+/// The readings separate the phases only if the smallest eigenvalue of their scaled matrix is at least this;
+/// below it, the result would be noise.
 const MIN_EIGENVALUE: f64 = 2e-3;
 /// The minimum number of readings per phase.
 const MIN_READINGS_PER_PHASE: usize = 12;
-/// A phase with a smaller share of the measurement window's time is assigned the mean power.
+/// A phase with less than this share of the measurement window's time is not fitted: its power is assumed to
+/// be the mean.
 const NEGLIGIBLE_SHARE: f64 = 2e-3;
+/// Candidate time constants of the buffer's response, in seconds.
 const TIME_CONSTANTS: [f64; 9] = [
     0.002, 0.005, 0.008, 0.011, 0.014, 0.017, 0.020, 0.025, 0.032,
 ];
+/// Candidate delays of the buffer's response, in seconds.
 const DELAYS: [f64; 7] = [-0.004, -0.002, 0.0, 0.002, 0.004, 0.006, 0.009];
-/// Alternative responses are tried at these offsets from the best one.
+/// Alternative responses differ from the best one by these times, in seconds, in time constant and in delay.
 const ALTERNATIVE_OFFSETS: [f64; 9] = [
     -0.004, -0.002, -0.001, -0.0004, 0.0, 0.0004, 0.001, 0.002, 0.004,
 ];
 /// The length of a bootstrap block in seconds: longer than the correlation time of the residuals.
 const BLOCK_SECONDS: f64 = 1.0;
+/// The minimum number of bootstrap blocks; in a short measurement window the blocks are shorter.
 const MIN_BLOCKS: usize = 12;
 
-/// A candidate response with its normal equations, block by block, and the best powers under it.
+/// A candidate response of the driver's buffer, and the powers of the phases that fit the readings best under
+/// it.
 struct Candidate {
     lag: Option<Lag>,
     blocks: Vec<NormalEquations>,
@@ -51,14 +56,14 @@ struct Candidate {
     rows: usize,
 }
 
-/// The inputs of the regression that do not depend on the sensor's response.
+/// The inputs of the regression that do not depend on the buffer's response.
 struct Problem<'a> {
     estimator: &'a EnergyEstimator<'a>,
     timeline: &'a Timeline,
     window: Span,
-    /// The time of each phase and of no phase, in seconds; `negligible` is that of the phases with a negligible
-    /// share.
+    /// The time of each phase, and last that of no phase, in seconds; 0 for phases that are negligible.
     times: Vec<f64>,
+    /// The time of each negligible phase, in seconds; 0 for the other phases.
     negligible: Vec<f64>,
     energy: f64,
     block: f64,
@@ -107,17 +112,18 @@ impl EnergyEstimator<'_> {
 }
 
 impl Problem<'_> {
+    /// The number of unknown powers: one per phase, and one for the time outside all phases.
     fn columns(&self) -> usize {
         self.times.len()
     }
 
-    /// The lowest power of a phase: the lowest power that the device was seen to draw.
+    /// The lowest power that a phase can have: the lowest that the device was seen to draw.
     fn floor(&self) -> f64 {
         self.estimator.range.lowest()
     }
 
-    /// Finds the response under which the readings fit best, and alternatives near it with their relative
-    /// likelihoods.
+    /// Finds the buffer's response under which the readings fit best, and alternatives near it with their
+    /// relative likelihoods.
     fn fit_response(&self) -> Result<(Candidate, Vec<(f64, Candidate)>), AttributionError> {
         if self.estimator.trace().buffer.len() < MIN_READINGS_PER_PHASE {
             let candidate = self.try_response(None).ok_or(self.too_few_readings())?;
@@ -155,6 +161,7 @@ impl Problem<'_> {
         Ok((best, alternatives))
     }
 
+    /// Candidates whose time constant and delay differ from those of `centre` by the values in `away`.
     fn neighbours(&self, centre: &Candidate, away: &[f64]) -> Vec<Candidate> {
         let Some(near) = centre.lag else {
             return Vec::new();
@@ -172,6 +179,7 @@ impl Problem<'_> {
         candidate
     }
 
+    /// Fits the phases' powers under one response; without a response, the buffer's samples are not used.
     fn try_response(&self, lag: Option<Lag>) -> Option<Candidate> {
         let trace = self.estimator.trace();
         let (timeline, window) = (self.timeline, &self.window);
@@ -245,6 +253,7 @@ impl Problem<'_> {
         None
     }
 
+    /// The error that there are too few readings for the number of phases.
     fn too_few_readings(&self) -> AttributionError {
         let trace = self.estimator.trace();
         let polled = trace.instant.len() + trace.average.len();
@@ -254,10 +263,12 @@ impl Problem<'_> {
         }
     }
 
+    /// Whether the phase is too short to be fitted.
     fn is_negligible(&self, column: usize) -> bool {
         self.times[column] == 0.0
     }
 
+    /// The name of the phase, or "other" for the time outside all phases.
     fn name(&self, column: usize) -> String {
         let names = &self.timeline.names;
         names
@@ -266,6 +277,7 @@ impl Problem<'_> {
             .unwrap_or_else(|| NO_PHASE.to_owned())
     }
 
+    /// Returns an error if the readings cannot separate two of the phases.
     fn reject_inseparable(&self, best: &Candidate) -> Result<(), AttributionError> {
         let whole = total(&best.blocks, self.columns());
         let included: Vec<usize> = (0..self.columns())
@@ -286,6 +298,7 @@ impl Problem<'_> {
         Ok(())
     }
 
+    /// Creates the result from the best candidate and the standard deviations of the powers.
     fn report(&self, best: &Candidate, deviations: &[f64], total: Energy) -> Attribution {
         let mean = total.power().get();
         let phase = |column: usize| {
@@ -321,20 +334,22 @@ impl Problem<'_> {
     }
 }
 
-/// The name of the time that belongs to no phase.
+/// The name under which the time outside all phases is reported.
 const NO_PHASE: &str = "other";
 
 impl Candidate {
-    /// The mean squared residual.
+    /// The mean squared difference between readings and model, in watts squared.
     fn cost(&self) -> f64 {
         self.squares / self.rows as f64
     }
 }
 
+/// Orders candidates by their mean squared residual.
 fn by_cost(a: &Candidate, b: &Candidate) -> std::cmp::Ordering {
     a.cost().total_cmp(&b.cost())
 }
 
+/// The sum of the blocks' normal equations.
 fn total(blocks: &[NormalEquations], columns: usize) -> NormalEquations {
     blocks
         .iter()
@@ -344,6 +359,7 @@ fn total(blocks: &[NormalEquations], columns: usize) -> NormalEquations {
         })
 }
 
+/// The sum of the squared differences between readings and model.
 fn squared_residuals(rows: &[Row], powers: &[f64]) -> f64 {
     rows.iter()
         .map(|row| {

@@ -37,7 +37,7 @@ pub struct Attribution {
     pub response: Option<Response>,
     /// The number of readings that were used.
     pub readings: usize,
-    /// The standard deviation of the differences between readings and fitted model.
+    /// The standard deviation of the differences between the readings and the fitted model.
     pub residual: Watts,
 }
 
@@ -45,32 +45,34 @@ pub struct Attribution {
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum AttributionError {
     /// No phase overlaps the measurement window.
-    #[error("no phase was marked within the window: mark phases, or choose another window")]
+    #[error(
+        "no phase was marked within the measurement window: mark phases, or choose another window"
+    )]
     NoPhases,
     /// The energy of the measurement window is unknown.
-    #[error("phases need the window's energy: {0}")]
+    #[error("phase energies need the energy of the measurement window, which is unknown: {0}")]
     NoEnergy(#[from] EnergyError),
-    /// There are too few readings for so many phases.
+    /// There are too few power readings for so many phases.
     #[error(
         "{readings} readings are too few for {phases} phases: measure for longer, or mark fewer phases"
     )]
     TooFewReadings {
-        /// The number of readings.
+        /// The number of power readings in the measurement window.
         readings: usize,
-        /// The number of phases, including the time that belongs to none.
+        /// The number of phases, including the time that belongs to no phase.
         phases: usize,
     },
-    /// Two phases have the same proportion in every reading.
+    /// Two phases contribute to every reading in the same proportion, so their energies cannot be separated.
     #[error(
         "phases '{first}' and '{second}' cannot be separated: they have the same proportion in every reading \
          ({reason}); vary the batch, mark them as one phase, or measure each alone"
     )]
     Inseparable {
-        /// One of the two phases.
+        /// The name of one of the two phases.
         first: String,
-        /// The other phase.
+        /// The name of the other phase.
         second: String,
-        /// The evidence that the phases cannot be separated, for the message.
+        /// Why the readings cannot separate the two phases.
         reason: String,
     },
 }

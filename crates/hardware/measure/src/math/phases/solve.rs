@@ -4,7 +4,7 @@ use sweetspot_stats::solve_symmetric;
 
 use super::design::Row;
 
-/// The normal equations of weighted least squares; they add up over rows.
+/// The normal equations of weighted least squares. Those of two sets of readings can be added.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct NormalEquations {
     pub columns: usize,
@@ -15,6 +15,7 @@ pub(crate) struct NormalEquations {
 }
 
 impl NormalEquations {
+    /// Creates equations without readings, for this many unknown powers.
     pub fn new(columns: usize) -> Self {
         Self {
             columns,
@@ -25,6 +26,7 @@ impl NormalEquations {
         }
     }
 
+    /// Adds a reading: its value in watts, and the contribution of each phase to it.
     pub fn add_row(&mut self, shares: &[f64], watts: f64, weight: f64) {
         for (row, a) in shares.iter().enumerate() {
             self.right[row] += weight * a * watts;
@@ -36,6 +38,7 @@ impl NormalEquations {
         self.rows += 1.0;
     }
 
+    /// Adds the equations of other readings.
     pub fn add(&mut self, other: &Self) {
         for (mine, theirs) in self.normal.iter_mut().zip(&other.normal) {
             *mine += theirs;
@@ -47,7 +50,7 @@ impl NormalEquations {
         self.rows += other.rows;
     }
 
-    /// The equations restricted to some columns.
+    /// The equations of only these unknowns; the other powers are assumed to be zero.
     pub fn select(&self, columns: &[usize]) -> Self {
         let mut part = Self::new(columns.len());
         for (row, from) in columns.iter().enumerate() {
@@ -60,8 +63,8 @@ impl NormalEquations {
         part
     }
 
-    /// The powers with the least squared error, none below `floor`, that add up to `energy` over `times`;
-    /// columns without time have none.
+    /// The powers with the least squared error, none below `floor`, whose energies over `times` add up to
+    /// `energy`; the power of a phase without time is zero.
     pub fn solve(&self, times: &[f64], energy: f64, floor: f64) -> Option<Vec<f64>> {
         // If the whole energy is at the floor, the floor is not a useful bound.
         let at_floor = floor * times.iter().sum::<f64>();
@@ -86,7 +89,7 @@ impl NormalEquations {
         }
     }
 
-    /// The same equations, for the power above `floor` instead of the power.
+    /// The equations rewritten for the part of each power above `floor`.
     fn above_floor(&self, floor: f64, times: &[f64]) -> Self {
         let mut above = self.clone();
         for (row, right) in above.right.iter_mut().enumerate() {
@@ -99,14 +102,14 @@ impl NormalEquations {
         above
     }
 
-    /// The powers without a lower bound, which vary freely where the readings determine them poorly.
+    /// The powers with the least squared error, without a lower bound. Powers that the readings determine
+    /// poorly may be far off.
     pub fn solve_unbounded(&self, times: &[f64], energy: f64) -> Option<Vec<f64>> {
         let free: Vec<bool> = times.iter().map(|time| *time > 0.0).collect();
         self.solve_free(times, energy, &free)
     }
 
-    /// The solution in which only the `free` columns differ from zero. A Lagrange multiplier fixes the total
-    /// energy.
+    /// Solves for the `free` columns; the others are zero. A Lagrange multiplier fixes the total energy.
     fn solve_free(&self, times: &[f64], energy: f64, free: &[bool]) -> Option<Vec<f64>> {
         let chosen: Vec<usize> = (0..self.columns).filter(|column| free[*column]).collect();
         let n = chosen.len();
@@ -140,8 +143,8 @@ impl NormalEquations {
         Some(powers)
     }
 
-    /// The smallest eigenvalue of the scaled matrix and the two columns with the largest components of its
-    /// eigenvector. It is near zero where the readings cannot separate them.
+    /// The smallest eigenvalue of the scaled matrix, and the two phases with the largest components of its
+    /// eigenvector. If it is near zero, the readings cannot separate these phases.
     pub fn smallest_eigenvalue(&self) -> Option<(f64, usize, usize)> {
         let n = self.columns;
         if n < 2 {
@@ -177,7 +180,7 @@ impl NormalEquations {
     }
 }
 
-/// The normal equations of blocks of rows, each `length` seconds long.
+/// Computes the normal equations of blocks of readings, each `length` seconds long.
 pub(crate) fn blocks(
     rows: &[Row],
     columns: usize,

@@ -10,7 +10,7 @@ use crate::math::Span;
 pub struct PhaseSpan {
     /// The phase's name; spans of one name are one phase.
     pub name: String,
-    /// The time from its begin mark to its end mark.
+    /// The time from the begin mark to the end mark.
     pub span: Span,
 }
 
@@ -19,15 +19,16 @@ pub struct PhaseSpan {
 pub struct Timeline {
     /// The phases in the order of their first span.
     pub names: Vec<String>,
-    /// The number of spans of each phase that overlap the window.
+    /// For each phase, the number of its spans that overlap the measurement window.
     pub counts: Vec<usize>,
-    /// The pieces from the window's begin to its end; `names.len()` stands for no phase.
+    /// The pieces in order of time, each with the index of its phase in `names`, or `names.len()` for no
+    /// phase.
     pub pieces: Vec<(Span, usize)>,
 }
 
 impl Timeline {
-    /// Divides a measurement window. Time in nested phases belongs to the innermost one, which began last.
-    /// Spans that end before they begin are ignored.
+    /// Divides a measurement window into phases. Time in nested phases belongs to the innermost one. Spans
+    /// that end before they begin are ignored.
     pub fn new(spans: &[PhaseSpan], window: &Span) -> Self {
         let mut names: Vec<String> = Vec::new();
         let mut counts = Vec::new();
@@ -74,7 +75,7 @@ impl Timeline {
         }
     }
 
-    /// A copy without some phases: their pieces are added to the piece before them.
+    /// A copy without the phases for which `left_out` is true: their pieces join the phase before them.
     pub(crate) fn without(&self, left_out: impl Fn(usize) -> bool) -> Self {
         let mut pieces: Vec<(Span, usize)> = Vec::new();
         let first = self.pieces.iter().find(|(_, phase)| !left_out(*phase));
@@ -91,7 +92,7 @@ impl Timeline {
         }
     }
 
-    /// The time of each phase, and last of no phase, in seconds.
+    /// The time of each phase, and last that of no phase, in seconds.
     pub(crate) fn times(&self) -> Vec<f64> {
         let mut times = vec![0.0; self.names.len() + 1];
         for (span, phase) in &self.pieces {
@@ -101,6 +102,7 @@ impl Timeline {
     }
 }
 
+/// Appends a piece, or extends the last one if it has the same phase; empty pieces are ignored.
 fn push(pieces: &mut Vec<(Span, usize)>, span: Span, phase: usize) {
     if span.end <= span.begin {
         return;

@@ -12,7 +12,7 @@ use crate::hold::socket::ControlSocket;
 const CAP_FILE_INTERVAL: Seconds = Seconds::new(0.1);
 
 impl HoldLoop<'_> {
-    /// Applies a new cap from the cap file or the control socket, if there is one.
+    /// Applies a new cap if the cap file or a `hold set` command gives one.
     pub(super) fn read_new_caps(&mut self, run: &mut RunInProgress<'_, '_>, now: Seconds) {
         if now >= self.next_cap_read {
             self.next_cap_read = now + CAP_FILE_INTERVAL;
@@ -20,27 +20,28 @@ impl HoldLoop<'_> {
                 Some(Ok(cap)) => self.change_cap(run, now, cap, "the cap file"),
                 Some(Err(problem)) => {
                     let cap = self.history.cap();
-                    self.notify(format!("{problem}; the cap stays at {}", watts(cap)));
+                    self.notify(format!("{problem}; the power cap stays at {}", watts(cap)));
                 }
                 None => {}
             }
         }
         while let Some(request) = self.socket.as_ref().and_then(ControlSocket::next_request) {
             if self.cap_source == Some(CapSource::Device) {
-                let text = "its cap follows the device's own power limit";
+                let text = "the cap of this hold follows the device's own power limit";
                 request.answer(Err(text.to_owned()));
                 continue;
             }
             let (before, cap) = (self.history.cap(), request.cap);
             self.change_cap(run, now, cap, "hold set");
             request.answer(Ok(format!(
-                "the cap was {} and is {} now",
+                "the power cap was {} and is now {}",
                 watts(before),
                 watts(cap)
             )));
         }
     }
 
+    /// Changes the cap, if it differs from the present one; `from` names the source for the message.
     pub(super) fn change_cap(
         &mut self,
         run: &mut RunInProgress<'_, '_>,
@@ -51,7 +52,10 @@ impl HoldLoop<'_> {
         if cap == self.history.cap() {
             return;
         }
-        self.notify(format!("the cap is {} now (by {from})", watts(cap)));
+        self.notify(format!(
+            "the power cap is now {} (set by {from})",
+            watts(cap)
+        ));
         self.history.record_cap(now, cap);
         if self.served.is_some() {
             self.statistics.record_cap(now, cap);

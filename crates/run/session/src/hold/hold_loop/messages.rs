@@ -6,7 +6,7 @@ use sweetspot_quantity::{Seconds, Watts};
 use super::{HoldLoop, watts};
 use crate::hold::notice::notice_message;
 
-/// A device whose power stays exactly the same for this long is not busy.
+/// If the power stays exactly the same for this long, the device is not busy.
 const UNUSED_AFTER: Seconds = Seconds::new(5.0);
 
 impl HoldLoop<'_> {
@@ -38,6 +38,7 @@ impl HoldLoop<'_> {
         }
     }
 
+    /// Shows the control algorithm's notice to the user; a cap that cannot be met is reported only once.
     pub(super) fn report_notice(&mut self, notice: &HoldNotice) {
         let cap = match notice {
             HoldNotice::CapBelowIdle { cap, .. } | HoldNotice::CapInfeasible { cap, .. } => {

@@ -12,7 +12,7 @@ use crate::hold::verdict::Verdict;
 use crate::measure::Machine;
 
 impl HoldLoop<'_> {
-    /// The result of the hold; the caller adds the energy, the run time, the exit and the verdict.
+    /// Makes the result of the run of `hold`; the caller adds energy, run time, exit and verdict.
     pub fn into_result(
         self,
         machine: Machine,

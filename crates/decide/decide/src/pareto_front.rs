@@ -36,6 +36,7 @@ pub fn pareto<O: Borrow<Outcome>>(outcomes: &[O], aims: &[Aim]) -> Vec<usize> {
     front
 }
 
+/// Whether `a` is at least as good as `b` in every aim and better in one; less is better.
 fn dominates(a: &[f64], b: &[f64]) -> bool {
     a != b && a.iter().zip(b).all(|(a, b)| a <= b)
 }
