@@ -129,6 +129,7 @@ impl EvaluationLog {
         self.best_of(&measured).map(|point| Recommendation {
             point,
             expected_regret: None,
+            regret_bound: None,
         })
     }
 }

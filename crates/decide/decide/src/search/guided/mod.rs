@@ -2,6 +2,7 @@
 //! evaluation is the one that is expected to improve the recommendation most.
 
 mod active_points;
+mod deviation;
 mod levels;
 mod model;
 mod objective_samples;
@@ -40,6 +41,11 @@ const MAX_REMAINING_RISK_IN_REPLAY: f64 = 0.06;
 /// If every evaluation is expected to improve the objective by less than this share, a neighbour of the best point is
 /// evaluated next, to check the model.
 const NEGLIGIBLE_GAIN: f64 = 0.0005;
+/// Expected gains of at least this share of the greatest are equal, as far as samples can tell; the point farthest from
+/// all measurements is then evaluated, which says most about the rest of the curve.
+const EQUAL_GAIN: f64 = 0.9;
+/// The probability with which the stated bound of the regret holds.
+const BOUND_PROBABILITY: f64 = 0.9;
 /// Points within this distance of the best point, as a share of each knob's range, are its neighbours.
 const NEIGHBOUR_DISTANCE: f64 = 0.15;
 /// The curve of the objective counts as steep if a neighbour of the best point is worse by more than this share.
@@ -71,6 +77,8 @@ struct Assessment {
     best: usize,
     /// The expected regret if the best point is recommended, as a share.
     regret: f64,
+    /// The bound that the regret of the best point does not exceed with the probability [`BOUND_PROBABILITY`].
+    regret_bound: f64,
     /// The probability that the regret of the best point exceeds [`POOR_REGRET`].
     risk: f64,
     /// The point whose evaluation is expected to improve the recommendation most; absent if no point may be
@@ -118,6 +126,7 @@ impl Guided {
         let recommendation = Recommendation {
             point: if is_blind { reference } else { assessment.best },
             expected_regret: (!is_blind).then_some(assessment.regret),
+            regret_bound: (!is_blind).then_some(assessment.regret_bound),
         };
         let proposal = match (stop, assessment.next) {
             (Some(reason), _) => Proposal::Stop(reason),
@@ -218,7 +227,7 @@ impl Guided {
         };
         let is_measured = |index: usize| measurements.iter().any(|own| own.point == index);
         let is_neighbour =
-            |index: usize| space.is_near(active[index], active[best], NEIGHBOUR_DISTANCE);
+            |index: usize| space.distance(active[index], active[best]) <= NEIGHBOUR_DISTANCE;
         let greatest = |scores: &[f64], is_wanted: &dyn Fn(usize) -> bool| {
             let mut wanted: Vec<usize> = (0..active.len()).collect();
             wanted.retain(|index| posterior.may_evaluate[*index] && is_wanted(*index));
@@ -229,16 +238,29 @@ impl Guided {
         let is_new = |index: usize| !self.options.is_replay || !is_measured(index);
         let mut next = greatest(&gains, &is_new);
         let gain = next.map_or(0.0, |next| gains[next]);
+        let distances: Vec<f64> = active
+            .iter()
+            .map(|point| {
+                let measured = measurements.iter().map(|own| active[own.point]);
+                let distances = measured.map(|other| space.distance(*point, other));
+                distances.fold(f64::INFINITY, f64::min)
+            })
+            .collect();
+        let is_equal_gain = |index: usize| is_new(index) && gains[index] >= EQUAL_GAIN * gain;
+        next = greatest(&distances, &is_equal_gain).or(next);
         if gain < NEGLIGIBLE_GAIN {
             let is_unknown_neighbour = |index: usize| !is_measured(index) && is_neighbour(index);
             next = greatest(objective.variances(), &is_unknown_neighbour).or(next);
         }
-        let regrets = objective.regrets(best);
+        let mut regrets = objective.regrets(best);
+        regrets.sort_by(f64::total_cmp);
+        let within = (BOUND_PROBABILITY * regrets.len() as f64) as usize;
         let count = regrets.len() as f64;
         let poor = regrets.iter().filter(|regret| **regret > POOR_REGRET);
         Some(Assessment {
             best: active[best],
             regret: regrets.iter().sum::<f64>() / count,
+            regret_bound: regrets[within.min(regrets.len() - 1)],
             risk: poor.count() as f64 / count,
             next: next.map(|index| active[index]),
             is_limit_risk_irreducible: !modelled.is_empty() && gain < NEGLIGIBLE_GAIN,
