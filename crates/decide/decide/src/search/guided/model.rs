@@ -7,6 +7,9 @@ use std::rc::Rc;
 use sweetspot_stats::Seed;
 
 use super::deviation::Deviation;
+use super::noise_scales::{
+    NoiseModel, RESIDUAL_COUNT, ROUGH_SCALES, SMOOTH_SCALES, default_residual_priors,
+};
 use super::posterior::{
     Component, LogRatios, Measurement, Posterior, Sample, normalised_weights, rank_curves,
 };
@@ -38,43 +41,6 @@ const SAMPLED_VALUES: usize = 14_000;
 /// The minimum and the maximum number of posterior samples.
 const SAMPLE_COUNTS: [usize; 2] = [300, 1500];
 
-/// The possible standard deviations of the smooth residual (the slowly varying deviation from a workload's curve), each
-/// with its prior probability.
-const SMOOTH_SCALES: [(f64, f64); 3] = [(0.007, 0.5), (0.015, 0.4), (0.04, 0.1)];
-/// The possible standard deviations of the noise from point to point in recorded results, each with its prior
-/// probability.
-const ROUGH_SCALES: [(f64, f64); 4] = [(0.003, 0.25), (0.01, 0.35), (0.03, 0.25), (0.06, 0.15)];
-/// The possible ratios of the true noise to the assumed default noise, each with its prior probability.
-const DEFAULT_NOISE_FACTORS: [(f64, f64); 4] = [(0.3, 0.25), (1.0, 0.35), (2.0, 0.25), (4.0, 0.15)];
-/// The possible ratios of the true noise to the noise that the caller reported, each with its prior probability.
-const KNOWN_NOISE_FACTORS: [(f64, f64); 4] = [(1.0, 0.6), (1.2, 0.2), (1.6, 0.15), (2.5, 0.05)];
-/// The number of residual processes (models of the deviation from a workload's curve): one for each pair of a smooth
-/// scale and a rough scale or noise factor.
-pub(super) const RESIDUAL_COUNT: usize = SMOOTH_SCALES.len() * ROUGH_SCALES.len();
-
-/// What is known about the noise of evaluations.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum NoiseModel {
-    /// Evaluations are looked up in recorded results: their noise is part of the curve whose optimum is searched.
-    Recorded,
-    /// The noise of every evaluation was reported.
-    Known,
-    /// The noise is not known, and a default is assumed.
-    Unknown,
-}
-
-impl NoiseModel {
-    /// The possible noise, each with its prior probability: standard deviations for recorded results, otherwise factors
-    /// of the assumed noise.
-    const fn scales(self) -> [(f64, f64); 4] {
-        match self {
-            Self::Recorded => ROUGH_SCALES,
-            Self::Known => KNOWN_NOISE_FACTORS,
-            Self::Unknown => DEFAULT_NOISE_FACTORS,
-        }
-    }
-}
-
 /// The model of time and energy over the knobs at one level.
 pub(super) struct Model {
     workloads: PossibleWorkloads,
@@ -93,6 +59,8 @@ pub(super) struct Explanation {
     pub(super) log_weights: Vec<((usize, usize), f64)>,
     /// The index of the workload that explains the study best.
     pub(super) best_workload: usize,
+    /// The share of the study's variation that this workload explains.
+    pub(super) explained_share: f64,
     /// How the study deviates from that workload.
     pub(super) deviation: Deviation,
 }
@@ -153,7 +121,7 @@ impl Model {
         let curve = best.0.1;
         let of_curve = log_weights.iter().filter(|((_, own), _)| *own == curve);
         let of_curve: Vec<((usize, usize), f64)> = of_curve.copied().collect();
-        let explained = explained_share(
+        let explained_share = explained_share(
             measurements,
             &components.first()?.curves_at_measurements[curve],
         );
@@ -162,7 +130,7 @@ impl Model {
             let residuals = posterior.residual_weights(component, curve)?;
             let (time, energy) = residuals.split_at(measurements.len());
             let smooth = SMOOTH_SCALES[component / ROUGH_SCALES.len()].0;
-            let scale = explained * share * smooth * smooth;
+            let scale = share * smooth * smooth;
             for (weight, (time, energy)) in weights.iter_mut().zip(time.iter().zip(energy)) {
                 // The residual of log energy is the sum of those of log time and log power.
                 weight[0] += scale * (time + energy);
@@ -173,6 +141,7 @@ impl Model {
         let number = |((component, curve), weight)| ((component, kept[curve]), weight);
         Some(Explanation {
             best_workload: kept[curve],
+            explained_share,
             deviation,
             log_weights: log_weights.into_iter().map(number).collect(),
         })
@@ -344,14 +313,6 @@ fn explained_share(measurements: &[Measurement], curve: &[LogRatios]) -> f64 {
 /// The number of posterior samples to draw for this number of points.
 pub(super) fn sample_count(points: usize) -> usize {
     (SAMPLED_VALUES / points.max(1)).clamp(SAMPLE_COUNTS[0], SAMPLE_COUNTS[1])
-}
-
-/// The prior probability of each residual process if there are no earlier studies.
-fn default_residual_priors(noise_model: NoiseModel) -> [f64; RESIDUAL_COUNT] {
-    let scales = noise_model.scales();
-    std::array::from_fn(|index| {
-        SMOOTH_SCALES[index / scales.len()].1 * scales[index % scales.len()].1
-    })
 }
 
 impl ActiveSet {

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use super::deviation::Deviation;
-use super::model::{Explanation, Model, RESIDUAL_COUNT};
+use super::model::{Explanation, Model};
+use super::noise_scales::RESIDUAL_COUNT;
 use super::posterior::{LogRatios, Measurement, normalised_weights};
 use crate::search::{EarlierResults, KnobKind, Noise, SearchSpace};
 
@@ -14,8 +15,9 @@ const MAX_TRUST: f64 = 0.8;
 const POWER_SIMILARITY: f64 = 0.5;
 /// The exponent that weakens a study's likelihood, because a study is strong evidence of its own workload only.
 const LIKELIHOOD_EXPONENT: f64 = 0.3;
-/// The share of a study's weight that its own curve has; the workloads that explain it have the rest.
-const CURVE_SHARE: f64 = 0.5;
+/// The share of a study's weight that its own curve has if a workload explains all of its variation; the workloads that
+/// explain it have the rest.
+const MAX_CURVE_SHARE: f64 = 0.5;
 /// The maximum number of points that are used from one study; more of them add little information.
 const MAX_POINTS_PER_STUDY: usize = 12;
 
@@ -36,6 +38,8 @@ struct ExplainedStudy {
     residuals: [f64; RESIDUAL_COUNT],
     /// The index of the workload that explains the study best.
     best_workload: usize,
+    /// The share of the study's variation that this workload explains.
+    explained_share: f64,
     /// How the study deviates from that workload.
     deviation: Arc<Deviation>,
 }
@@ -108,9 +112,10 @@ impl Prior {
                 workload_weights.push(0.0);
                 continue;
             }
-            workload_weights.push(share * CURVE_SHARE);
+            let of_curve = MAX_CURVE_SHARE * study.explained_share;
+            workload_weights.push(share * of_curve);
             for (number, weight) in &study.workloads {
-                workload_weights[*number] += share * (1.0 - CURVE_SHARE) * weight;
+                workload_weights[*number] += share * (1.0 - of_curve) * weight;
             }
             for (own, weight) in residual_weights.iter_mut().zip(study.residuals) {
                 *own += share * weight;
@@ -138,6 +143,7 @@ fn explain(knobs: &[KnobKind], study: &EarlierResults) -> Option<ExplainedStudy>
     let Explanation {
         log_weights,
         best_workload,
+        explained_share,
         deviation,
     } = Model::explain(&space, power, &measurements)?;
     let mut residuals = [0.0; RESIDUAL_COUNT];
@@ -153,6 +159,7 @@ fn explain(knobs: &[KnobKind], study: &EarlierResults) -> Option<ExplainedStudy>
         workloads,
         residuals,
         best_workload,
+        explained_share,
         deviation: Arc::new(deviation),
     })
 }
