@@ -21,8 +21,10 @@ pub(super) struct Surprises {
     predictions: HashMap<usize, [(f64, f64); 2]>,
     /// The points of which a reading was surprising.
     points: Vec<usize>,
-    /// The point whose surprising reading is not confirmed yet.
+    /// The point whose reading is to be confirmed.
     unconfirmed: Option<usize>,
+    /// Whether that reading is not the surprising one, but one that led to the wrong prediction.
+    is_suspect: bool,
 }
 
 impl Surprises {
@@ -40,12 +42,12 @@ impl Surprises {
         self.predictions = active.iter().enumerate().map(predict).collect();
     }
 
-    /// The point whose surprising reading is not confirmed yet.
+    /// The point whose reading is to be confirmed.
     pub(super) const fn unconfirmed(&self) -> Option<usize> {
         self.unconfirmed
     }
 
-    /// Whether a reading of this point was surprising.
+    /// Whether a reading of this point was surprising, or suspected.
     pub(super) fn was_surprising(&self, point: usize) -> bool {
         self.points.contains(&point)
     }
@@ -88,6 +90,9 @@ impl Guided {
             });
             if agrees || earlier.len() > 1 {
                 self.surprises.unconfirmed = None;
+                if agrees && !self.surprises.is_suspect {
+                    self.suspect_neighbour(point);
+                }
             }
             return;
         }
@@ -104,6 +109,24 @@ impl Guided {
         {
             self.surprises.points.push(point);
             self.surprises.unconfirmed = Some(point);
+            self.surprises.is_suspect = false;
+        }
+    }
+
+    /// A surprising reading was right, so an earlier one misled the model: has the nearest point with a single reading
+    /// measured again.
+    fn suspect_neighbour(&mut self, point: usize) {
+        let space = &self.log.space;
+        let others = (0..space.points().len()).filter(|other| *other != point);
+        let single = others.filter(|other| self.log.readings(*other).len() == 1);
+        let suspect = single.min_by(|a, b| {
+            let distance = |other: &usize| space.distance(point, *other);
+            distance(a).total_cmp(&distance(b))
+        });
+        if let Some(suspect) = suspect {
+            self.surprises.points.push(suspect);
+            self.surprises.unconfirmed = Some(suspect);
+            self.surprises.is_suspect = true;
         }
     }
 }
