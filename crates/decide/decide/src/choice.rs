@@ -4,8 +4,8 @@ use crate::comparison::Entry;
 use crate::margin::Judged;
 use crate::objective::same;
 use crate::{
-    Basis, BrokenLimit, Comparison, Estimate, Limit, Margin, NoChoice, NoValue, Objective, Outcome,
-    Standing, Value,
+    Basis, BrokenLimit, Comparison, Criteria, Estimate, Limit, Margin, NoChoice, NoValue,
+    Objective, Outcome, Preference, Standing, Value,
 };
 
 /// The best candidate by an objective among those that meet the limits.
@@ -23,10 +23,16 @@ pub struct Choice {
     /// The limits that the reference itself breaks; if it breaks any, the reference cannot be used instead of the
     /// choice.
     pub reference_breaks: Vec<BrokenLimit>,
-    /// The indices of the allowed candidates that do not differ significantly from the choice.
-    pub tied_with: Vec<usize>,
-    /// The indices of the allowed candidates that have too few runs to test whether they differ from the choice.
-    pub undecided: Vec<usize>,
+    /// The indices of the allowed candidates that may be the best: none is significantly better.
+    pub may_be_best: Vec<usize>,
+    /// The number of runs of the allowed candidate with the fewest runs. With a single run each, the noise of runs is
+    /// assumed.
+    pub fewest_runs: usize,
+    /// The probability that the choice is not better than the reference; absent without a reference.
+    pub chance_of_no_gain: Option<f64>,
+    /// The expected loss if the choice is used instead of the truly best allowed candidate, as a share; absent if the
+    /// objective has no positive value for two candidates.
+    pub expected_loss: Option<f64>,
     /// The candidates that could not be chosen, each with the reason.
     pub excluded: Vec<Excluded>,
     /// Whether time and energy were scaled to the same number of items before the comparison.
@@ -34,8 +40,8 @@ pub struct Choice {
 }
 
 impl Choice {
-    /// Whether the reference meets the limits and is not significantly worse than the choice; `None` without a
-    /// reference or with too few repeats.
+    /// Whether the reference meets the limits and is not significantly worse than the choice; `None` if that is
+    /// unknown, for example without a reference.
     pub fn reference_is_as_good(&self) -> Option<bool> {
         let margin = self.against_reference?;
         if !self.reference_breaks.is_empty() {
@@ -46,6 +52,12 @@ impl Choice {
             Standing::Same | Standing::Worse => Some(true),
             Standing::Unknown => (margin.by <= 0.0).then_some(true),
         }
+    }
+
+    /// The other candidates that may be the best.
+    pub fn tied_with(&self) -> Vec<usize> {
+        let others = self.may_be_best.iter().copied();
+        others.filter(|other| *other != self.candidate).collect()
     }
 }
 
@@ -85,22 +97,60 @@ impl std::fmt::Display for Exclusion {
     }
 }
 
+/// The preferred candidate may be worse than the best by this share at most, by their expected costs: with noisy runs
+/// even much worse candidates may be the best.
+const MAX_TIE_LOSS: f64 = 0.01;
+
+/// How the candidate is chosen among those that meet the limits.
+#[derive(Clone, Copy, Debug)]
+enum Rule {
+    /// The best mean.
+    BestMean,
+    /// Of the candidates that may be best and are significantly better than the reference, the preferred one; if none
+    /// is better, the best mean.
+    Prefer(Preference),
+    /// The candidate with this index, which a search recommends.
+    Searched(usize),
+}
+
 impl Comparison {
-    /// Chooses the best candidate that meets the limits. Equal candidates are ordered by less time, then by less
-    /// energy, then by index.
+    /// Chooses the candidate with the best mean that meets the limits. Equal candidates are ordered by less time, then
+    /// by less energy, then by index.
     pub fn choose(&self, objective: Objective, limits: &[Limit]) -> Result<Choice, NoChoice> {
-        self.choose_preferring(objective, limits, None)
+        self.choose_by(Rule::BestMean, objective, limits)
     }
 
-    /// Chooses like [`Self::choose`], but takes the preferred candidate (the one that a search recommends) if it
-    /// meets the limits.
-    pub fn choose_preferring(
+    /// Chooses the candidate to recommend. Of the candidates that may be best, those count that are significantly
+    /// better than the reference, and of these the preferred one is chosen. If none is significantly better, the
+    /// choice has the best mean, and [`Choice::reference_is_as_good`] says so. A candidate that a search recommends is
+    /// chosen if it meets the limits.
+    pub fn recommend(
+        &self,
+        criteria: &Criteria,
+        searched: Option<usize>,
+    ) -> Result<Choice, NoChoice> {
+        let rule = match searched {
+            Some(point) => Rule::Searched(point),
+            None => Rule::Prefer(criteria.preference),
+        };
+        self.choose_by(rule, criteria.objective, &criteria.limits)
+    }
+
+    /// The index of the candidate with the best mean that meets the limits, without any statistics.
+    pub fn best_mean(&self, objective: Objective, limits: &[Limit]) -> Result<usize, NoChoice> {
+        self.check(objective, limits)?;
+        let (allowed, excluded) = self.partition(objective, limits);
+        let best = self.pick(&allowed, objective);
+        best.map(|position| allowed[position].0)
+            .ok_or_else(|| NoChoice::from_exclusions(objective, excluded))
+    }
+
+    /// Divides the candidates into those that can be chosen and those that cannot.
+    fn partition(
         &self,
         objective: Objective,
         limits: &[Limit],
-        preferred: Option<usize>,
-    ) -> Result<Choice, NoChoice> {
-        self.check(objective, limits)?;
+    ) -> (Vec<(usize, Judged)>, Vec<Excluded>) {
         let mut excluded = Vec::new();
         let mut allowed: Vec<(usize, Judged)> = Vec::new();
         for (candidate, entry) in self.entries.iter().enumerate() {
@@ -109,42 +159,108 @@ impl Comparison {
                 Err(why) => excluded.push(Excluded { candidate, why }),
             }
         }
-        let preferred = allowed
+        (allowed, excluded)
+    }
+
+    /// Chooses a candidate by a rule, and says how certain the choice is.
+    fn choose_by(
+        &self,
+        rule: Rule,
+        objective: Objective,
+        limits: &[Limit],
+    ) -> Result<Choice, NoChoice> {
+        self.check(objective, limits)?;
+        let (mut allowed, excluded) = self.partition(objective, limits);
+        let indices: Vec<usize> = allowed.iter().map(|(index, _)| *index).collect();
+        let assessment = self.assess(objective);
+        let reference_breaks = self
+            .reference
+            .as_ref()
+            .map_or_else(Vec::new, |reference| self.broken(reference, limits));
+        let may_be_best = match &assessment {
+            Some(assessment) => assessment.may_be_best(&indices),
+            None => indices.clone(),
+        };
+        let chosen = match rule {
+            Rule::BestMean => None,
+            Rule::Searched(point) => Some(point),
+            Rule::Prefer(preference) => {
+                let must_be_better = reference_breaks.is_empty() && self.reference().is_some();
+                let is_better = |candidate: &usize| {
+                    let standing = assessment.as_ref()?.against_reference(*candidate);
+                    Some(standing == Standing::Better)
+                };
+                let mut better = may_be_best.clone();
+                better.retain(|one| !must_be_better || is_better(one).unwrap_or(false));
+                let loss = |candidate: &usize| {
+                    let assessment = assessment.as_ref()?;
+                    assessment.mean_loss(*candidate, &may_be_best)
+                };
+                better.retain(|one| loss(one).is_none_or(|loss| loss <= MAX_TIE_LOSS));
+                self.preferred(&better, preference)
+            }
+        };
+        let chosen = allowed
             .iter()
-            .position(|(candidate, _)| Some(*candidate) == preferred);
-        let Some(chosen) = preferred.or_else(|| self.pick(&allowed, objective)) else {
+            .position(|(candidate, _)| Some(*candidate) == chosen);
+        let Some(chosen) = chosen.or_else(|| self.pick(&allowed, objective)) else {
             return Err(NoChoice::from_exclusions(objective, excluded));
         };
+        let fewest_runs = allowed.iter().map(|(_, judged)| judged.values.len()).min();
         let (candidate, judged) = allowed.swap_remove(chosen);
-        let mut tied_with = Vec::new();
-        let mut undecided = Vec::new();
         allowed.sort_by_key(|(index, _)| *index);
-        for (index, other) in &allowed {
-            match judged.margin(other, objective).standing {
-                Standing::Same => tied_with.push(*index),
-                Standing::Unknown => undecided.push(*index),
-                Standing::Better | Standing::Worse => {}
-            }
-        }
         let runner_up = self.pick(&allowed, objective).map(|second| {
             let (index, other) = &allowed[second];
-            (*index, judged.margin(other, objective))
+            // Two candidates that may both be the best are not told apart.
+            let are_tied = [candidate, *index]
+                .iter()
+                .all(|one| may_be_best.contains(one));
+            let standing = assessment.as_ref().map(|all| match are_tied {
+                true => Standing::Same,
+                false => all.against(candidate, *index),
+            });
+            (*index, judged.margin(other, objective, standing))
         });
         let reference = self.judge_reference(objective).ok();
+        let standing = assessment
+            .as_ref()
+            .map(|all| all.against_reference(candidate));
+        let standing = standing.filter(|_| !matches!(rule, Rule::Searched(_)));
         Ok(Choice {
             candidate,
             value: judged.estimate,
             runner_up,
-            against_reference: reference.map(|reference| judged.margin(&reference, objective)),
-            reference_breaks: self
-                .reference
+            against_reference: reference
+                .map(|reference| judged.margin(&reference, objective, standing)),
+            reference_breaks,
+            may_be_best,
+            fewest_runs: fewest_runs.unwrap_or(0),
+            chance_of_no_gain: assessment
                 .as_ref()
-                .map_or_else(Vec::new, |reference| self.broken(reference, limits)),
-            tied_with,
-            undecided,
+                .and_then(|assessment| assessment.chance_of_no_gain(candidate)),
+            expected_loss: assessment
+                .as_ref()
+                .and_then(|assessment| assessment.expected_loss(candidate, &indices)),
             excluded,
             per_item: self.is_per_item(),
         })
+    }
+
+    /// The preferred one of several candidates; `None` for the best mean or without candidates.
+    fn preferred(&self, candidates: &[usize], preference: Preference) -> Option<usize> {
+        let value = |candidate: usize| {
+            let mean = self.mean(candidate)?;
+            match preference {
+                Preference::Time => Some(mean.time.get()),
+                Preference::Energy => Some(mean.energy?.get()),
+                Preference::Mean => None,
+            }
+        };
+        let values = candidates.iter();
+        values
+            .filter_map(|candidate| Some((*candidate, value(*candidate)?)))
+            .min_by(|a, b| a.1.total_cmp(&b.1))
+            .map(|(candidate, _)| candidate)
     }
 
     /// Returns an error if no candidate at all can be chosen, for example because none has runs.

@@ -3,7 +3,7 @@
 use sweetspot_stats::{Summary, any_differs};
 
 use crate::margin::{Judged, shifted};
-use crate::{Aim, Basis, Estimate, Margin, NoValue, Objective, Outcome, Tariff, pareto};
+use crate::{Aim, Basis, Estimate, LinePosition, NoValue, Objective, Outcome, Tariff, pareto};
 
 /// A configuration that can be chosen, and the outcomes of its runs.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -47,6 +47,10 @@ pub struct Comparison {
     per_item: bool,
     /// Whether all runs took equally long and their work is unknown.
     work_is_unknown: bool,
+    /// The place of each candidate among the others.
+    places: Vec<LinePosition>,
+    /// The index of the candidate that is the reference, if one is.
+    reference_index: Option<usize>,
 }
 
 /// A candidate of a comparison, with the means of its runs.
@@ -108,7 +112,30 @@ impl Comparison {
             tariff,
             per_item: items.is_some() && runs().any(|run| run.items != items),
             work_is_unknown: !items_are_known && times_are_equal == Some(true),
+            places: vec![LinePosition::WITHOUT_ORDER; candidates.len()],
+            reference_index: candidates
+                .iter()
+                .position(|candidate| Some(candidate) == reference),
         }
+    }
+
+    /// Returns the comparison with the place of each candidate among the others, so that neighbours on an ordered axis
+    /// inform each other.
+    pub fn with_places(self, places: Vec<LinePosition>) -> Self {
+        match places.len() == self.entries.len() {
+            true => Self { places, ..self },
+            false => self,
+        }
+    }
+
+    /// The place of each candidate among the others.
+    pub(crate) fn places(&self) -> impl Iterator<Item = LinePosition> {
+        self.places.iter().copied()
+    }
+
+    /// The index of the candidate that is the reference, if one is.
+    pub const fn reference_index(&self) -> Option<usize> {
+        self.reference_index
     }
 
     /// The number of compared candidates.
@@ -155,13 +182,6 @@ impl Comparison {
     pub fn estimate(&self, index: usize, objective: Objective) -> Result<Estimate, NoValue> {
         let entry = self.entries.get(index).ok_or(NoValue::NotRun)?;
         Ok(self.judge(entry, objective)?.estimate)
-    }
-
-    /// Returns by how much a candidate is better than the reference, or why that is unknown.
-    pub fn against_reference(&self, index: usize, objective: Objective) -> Result<Margin, NoValue> {
-        let entry = self.entries.get(index).ok_or(NoValue::NotRun)?;
-        let own = self.judge(entry, objective)?;
-        Ok(own.margin(&self.judge_reference(objective)?, objective))
     }
 
     /// Returns the reference's value of an objective, or why there is none.

@@ -1,6 +1,6 @@
 //! The criteria of a choice.
 
-use crate::{Limit, Objective, Tariff};
+use crate::{Limit, Objective, Preference, Tariff};
 
 /// The objective, the limits and the prices by which a configuration is chosen.
 #[derive(Clone, Debug, PartialEq)]
@@ -11,6 +11,8 @@ pub struct Criteria {
     pub limits: Vec<Limit>,
     /// The prices of energy and devices, and the carbon intensity.
     pub tariff: Tariff,
+    /// Which configuration to take among those that may be the best.
+    pub preference: Preference,
 }
 
 impl From<Objective> for Criteria {
@@ -19,6 +21,7 @@ impl From<Objective> for Criteria {
             objective,
             limits: Vec::new(),
             tariff: Tariff::NONE,
+            preference: Preference::default(),
         }
     }
 }

@@ -24,6 +24,7 @@
     deny(clippy::unwrap_used, clippy::expect_used, clippy::panic)
 )]
 
+mod assessment;
 mod choice;
 mod comparison;
 mod criteria;
@@ -37,11 +38,13 @@ mod objective;
 mod objective_text;
 mod outcome;
 mod pareto_front;
+mod preference;
 mod range;
 pub mod search;
 mod tariff;
 mod value;
 
+pub use assessment::{Assessment, Change, LinePosition};
 pub use choice::{Choice, Excluded, Exclusion, best};
 pub use comparison::{Candidate, Comparison};
 pub use criteria::Criteria;
@@ -55,6 +58,7 @@ pub use objective::{Basis, Objective};
 pub use objective_text::ObjectiveError;
 pub use outcome::Outcome;
 pub use pareto_front::pareto;
+pub use preference::{Preference, PreferenceError};
 pub use range::{Evidence, Range};
 pub use tariff::{CarbonIntensity, Hour, Price, Tariff, TariffError};
 pub use value::{Aim, AimError, Direction, Value};

@@ -51,8 +51,14 @@ pub(crate) struct Judged {
 }
 
 impl Judged {
-    /// Returns by how much the candidate is better than another.
-    pub(crate) fn margin(&self, other: &Self, objective: Objective) -> Margin {
+    /// Returns by how much the candidate is better than another. `standing` says whether the difference is significant;
+    /// without it, that is unknown.
+    pub(crate) fn margin(
+        &self,
+        other: &Self,
+        objective: Objective,
+        standing: Option<Standing>,
+    ) -> Margin {
         let (own, others) = (self.estimate.value, other.estimate.value);
         let as_cost = |value: f64| objective.direction().as_cost(value);
         let by = match objective.is_same(own, others) {
@@ -64,12 +70,6 @@ impl Judged {
             values.map(|value| as_cost(*value)).collect()
         };
         let difference = Difference::of(&values(other), &values(self));
-        let standing = match difference.and_then(|difference| difference.is_significant()) {
-            None => Standing::Unknown,
-            Some(true) if by > 0.0 => Standing::Better,
-            Some(true) if by < 0.0 => Standing::Worse,
-            Some(_) => Standing::Same,
-        };
         let relative = by / others.abs();
         let has_scale = relative.is_finite() && objective != Objective::GainMinusLoss;
         let interval95 = difference
@@ -78,7 +78,7 @@ impl Judged {
             by,
             interval95,
             relative: has_scale.then_some(Ratio::new(relative)),
-            standing,
+            standing: standing.unwrap_or(Standing::Unknown),
         }
     }
 }

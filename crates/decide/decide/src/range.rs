@@ -1,6 +1,6 @@
 //! Ranges of settings that are better than the reference (power_capping_2022, sections 5.3 and 5.4).
 
-use crate::{Comparison, Margin, NoChoice, Objective, Standing};
+use crate::{Comparison, NoChoice, Objective, Standing};
 
 /// The evidence that is required to call a setting better than the reference.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -37,10 +37,19 @@ impl Comparison {
         let reference = self
             .judge_reference(objective)
             .map_err(|reason| NoChoice::NoValue { objective, reason })?;
-        let is_better = |index: usize| {
-            let entry = self.entries.get(index);
-            let judged = entry.and_then(|entry| self.judge(entry, objective).ok());
-            judged.is_some_and(|own| evidence.accepts(own.margin(&reference, objective)))
+        let assessment = match evidence {
+            Evidence::Means => None,
+            Evidence::Significant => self.assess(objective),
+        };
+        let is_better = |index: usize| match evidence {
+            Evidence::Means => {
+                let entry = self.entries.get(index);
+                let judged = entry.and_then(|entry| self.judge(entry, objective).ok());
+                judged.is_some_and(|own| own.margin(&reference, objective, None).by > 0.0)
+            }
+            Evidence::Significant => assessment
+                .as_ref()
+                .is_some_and(|all| all.against_reference(index) == Standing::Better),
         };
         let mut axis = axis.to_vec();
         axis.sort_by(|(a, _), (b, _)| a.partial_cmp(b).unwrap_or(std::cmp::Ordering::Equal));
@@ -63,15 +72,5 @@ impl Comparison {
             is_in_range = better;
         }
         Ok(ranges)
-    }
-}
-
-impl Evidence {
-    /// Whether this margin over the reference is enough evidence that a setting is better.
-    fn accepts(self, margin: Margin) -> bool {
-        match self {
-            Self::Means => margin.by > 0.0,
-            Self::Significant => margin.standing == Standing::Better,
-        }
     }
 }

@@ -7,9 +7,10 @@ use serde::{Deserialize, Deserializer, Serialize};
 use sweetspot_decide::search::StrategyName;
 use sweetspot_decide::{Limit, Objective};
 use sweetspot_measure::{MethodChoice, RunWindow};
-use sweetspot_quantity::{Celsius, Ratio, Seconds};
+use sweetspot_quantity::{Celsius, Seconds};
 
-use crate::{EnergyOf, Order, PrecisionTarget, text_field};
+use crate::until_sure::MIN_RUNS;
+use crate::{EnergyOf, Order, Until, text_field};
 
 /// The definition of a study: its workload, the values to try and how to run it; absent fields have defaults.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -73,10 +74,9 @@ pub struct Definition {
     /// The number of runs of each configuration; the smallest number if `until` is given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub repeat: Option<u32>,
-    /// The precision until which a configuration is repeated: the half-width of the 95 % interval as a share of the
-    /// mean.
+    /// When a configuration needs no more runs: the half-width of the 95 % interval as a share of the mean, or `sure`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub until: Option<Ratio>,
+    pub until: Option<Until>,
     /// The maximum number of runs of a configuration if `until` is given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at_most: Option<u32>,
@@ -283,9 +283,8 @@ impl Definition {
         {
             return bad("at-most must be 2 to 10000 runs of each configuration");
         }
-        if self
-            .until
-            .is_some_and(|until| !(until.get() > 0.0 && until.get() < 1.0))
+        if let Some(Until::Precision(share)) = self.until
+            && !(share.get() > 0.0 && share.get() < 1.0)
         {
             return bad("until must be more than 0 % and less than 100 %");
         }
@@ -323,16 +322,11 @@ impl Definition {
 
     /// The number of runs of each configuration.
     pub fn repeat(&self) -> u32 {
-        self.repeat.unwrap_or(5)
-    }
-
-    /// The precision at which a configuration needs no more runs; `None` if the user gave none.
-    pub fn until(&self) -> Option<PrecisionTarget> {
-        let max_runs = self.at_most.unwrap_or(30).max(self.repeat());
-        self.until.map(|half_width| PrecisionTarget {
-            half_width,
-            max_runs,
-        })
+        let default = match self.until {
+            Some(Until::Certainty(_)) => MIN_RUNS,
+            _ => 5,
+        };
+        self.repeat.unwrap_or(default)
     }
 
     /// The seed from which all random numbers of the study are derived.

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::{AxesError, DefinitionError, ReferenceFailed, SearchError, StoreError};
+use crate::{AxesError, DefinitionError, ReferenceFailed, RepeatsError, SearchError, StoreError};
 
 /// Why a study cannot be planned, run or stored.
 #[derive(Debug, thiserror::Error)]
@@ -16,6 +16,9 @@ pub enum StudyError {
     /// The search of the study cannot start.
     #[error(transparent)]
     Search(#[from] SearchError),
+    /// The number of runs of each configuration cannot be raised.
+    #[error(transparent)]
+    Repeats(#[from] RepeatsError),
     /// The folder of the study cannot be read or written.
     #[error(transparent)]
     Store(#[from] StoreError),

@@ -14,6 +14,7 @@ mod configuration;
 mod definition;
 mod error;
 mod outline;
+mod places;
 mod plan;
 mod prior;
 mod results;
@@ -23,12 +24,13 @@ mod search;
 mod store;
 mod template;
 mod text_field;
+mod until_sure;
 
 pub use axes::{AxesError, AxisError, ResolvedAxes, SupportedKnobs, parse_axis, resolve_axes};
 pub use configuration::{Axis, BATCH_PARAMETER, Configuration};
 pub use definition::{AxisText, Definition, DefinitionError};
 pub use error::StudyError;
-pub use outline::{Outline, ReferenceFailed, SweepProgress, format_gpu_list};
+pub use outline::{Outline, ReferenceFailed, RepeatsError, SweepProgress, format_gpu_list};
 pub use plan::{Order, Plan, PrecisionTarget, Task};
 pub use prior::PriorStudies;
 pub use results::{Point, Study, Subject, WorkloadInfo};
@@ -43,3 +45,4 @@ pub use store::{
     write_atomically, write_task,
 };
 pub use template::{TemplateError, fill_placeholders, is_parameter_name, run_environment};
+pub use until_sure::{Certainty, CertaintyTarget, SURE_CHANCE, SURE_LOSS, Until, is_sure};

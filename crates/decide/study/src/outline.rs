@@ -1,5 +1,9 @@
 //! The description of a study before its first run.
 
+use std::cmp::Ordering;
+
+use sweetspot_decide::search::StrategyName;
+
 use crate::prior::read_prior_studies;
 use crate::{
     Definition, EnergyOf, Plan, Point, PriorStudies, SearchError, Study, StudySearch, Subject,
@@ -48,6 +52,21 @@ pub struct ReferenceFailed {
     pub reason: String,
 }
 
+/// Why the number of runs of each configuration cannot be raised.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RepeatsError {
+    /// The study has more runs of each configuration than were asked for.
+    #[error(
+        "the study has {0} runs of each configuration already, finished or planned: give a larger number to add runs"
+    )]
+    Fewer(u32),
+    /// A search decides how often each configuration is run.
+    #[error(
+        "runs cannot be added to the study, because its {0} search chooses what to run: start a new study that runs every configuration"
+    )]
+    Search(StrategyName),
+}
+
 impl Outline {
     /// Creates the outline of a new study on this machine. Also returns the earlier studies that its search cannot use.
     pub fn new(
@@ -56,7 +75,8 @@ impl Outline {
         mut plan: Plan,
         fingerprint: Option<u64>,
     ) -> Result<(Self, PriorStudies), SearchError> {
-        plan.until = definition.until();
+        plan.until = definition.precision_target();
+        plan.until_sure = definition.certainty_target();
         plan.order = definition.order.unwrap_or_default();
         let (search, prior) = search(definition, &subject, &plan)?;
         plan.search = search;
@@ -75,6 +95,28 @@ impl Outline {
             created_unix_s: since.ok().map(|since| since.as_secs_f64()),
         };
         Ok((outline, prior))
+    }
+
+    /// Raises the number of runs of each configuration, as if the study had been started with that number. Every run
+    /// keeps its number and its seed.
+    ///
+    /// With a [`PrecisionTarget`](crate::PrecisionTarget) this is the smallest number of runs, and configurations may
+    /// get more.
+    pub fn raise_repeats(&mut self, repeat: u32) -> Result<(), RepeatsError> {
+        if let Some(search) = &self.plan.search {
+            return Err(RepeatsError::Search(search.strategy));
+        }
+        match repeat.cmp(&self.plan.repeat) {
+            Ordering::Less => return Err(RepeatsError::Fewer(self.plan.repeat)),
+            // The definition stays as the user wrote it.
+            Ordering::Equal => return Ok(()),
+            Ordering::Greater => {}
+        }
+        self.definition.repeat = Some(repeat);
+        self.plan.repeat = repeat;
+        self.plan.until = self.definition.precision_target();
+        self.plan.until_sure = self.definition.certainty_target();
+        Ok(())
     }
 
     /// Combines the outline with results into a study, or returns an error if the reference failed and nothing else

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use sweetspot_quantity::Ratio;
 use sweetspot_stats::{Seed, Summary};
 
-use crate::{Axis, Configuration, EnergyOf, Point, StudySearch};
+use crate::{Axis, CertaintyTarget, Configuration, EnergyOf, Point, StudySearch};
 
 /// The maximum number of times that a search runs one configuration.
 const MAX_SEARCH_REPEATS: u32 = 16;
@@ -82,6 +82,9 @@ pub struct Plan {
     pub repeat: u32,
     /// The precision at which a configuration needs no more runs; absent if the user gave none.
     pub until: Option<PrecisionTarget>,
+    /// The recommendation that more runs make certain; absent if the user did not ask for that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until_sure: Option<CertaintyTarget>,
     /// The order in which the runs are made.
     pub order: Order,
     /// The search that chooses the configurations to run; absent if all are run.
@@ -116,6 +119,7 @@ impl Plan {
             reference: position.unwrap_or(count),
             repeat,
             until: None,
+            until_sure: None,
             order: Order::default(),
             search: None,
             seed,
@@ -143,8 +147,16 @@ impl Plan {
         if self.search.is_some() {
             return self.repeat.max(MAX_SEARCH_REPEATS);
         }
-        self.until
-            .map_or(self.repeat, |until| until.max_runs.max(self.repeat))
+        let precision = self.until.map(|until| until.max_runs);
+        let certainty = self.until_sure.as_ref().map(|target| target.max_runs);
+        precision
+            .or(certainty)
+            .map_or(self.repeat, |most| most.max(self.repeat))
+    }
+
+    /// Whether the results of runs decide which runs follow.
+    pub fn is_adaptive(&self) -> bool {
+        self.until.is_some() || self.until_sure.is_some() || self.search.is_some()
     }
 
     /// The number of runs of the plan, as far as it is known before the first run.
@@ -178,6 +190,7 @@ impl Plan {
             return search.next(self, points).into_iter().collect();
         }
         let mut tasks = Vec::new();
+        let needed = self.repeats_needed(points, of);
         for (configuration, point) in points.iter().enumerate() {
             if point.failure().is_some() {
                 continue;
@@ -188,7 +201,7 @@ impl Plan {
                     .binary_search_by_key(repeat, |run| run.task.repeat);
                 found.is_ok()
             };
-            let wanted = (0..self.repeats_needed(point, of)).filter(|repeat| !done(repeat));
+            let wanted = (0..needed[configuration]).filter(|repeat| !done(repeat));
             tasks.extend(wanted.map(|repeat| Task {
                 configuration,
                 repeat,
@@ -208,12 +221,13 @@ impl Plan {
             return (next, total);
         }
         let (mut next, mut total) = (Vec::new(), 0);
+        let needed = self.repeats_needed(points, of);
         for (configuration, point) in points.iter().enumerate() {
             if point.failure().is_some() {
                 total += point.runs.len();
                 continue;
             }
-            let wanted = self.repeats_needed(point, of);
+            let wanted = needed[configuration];
             total += point.runs.len().max(wanted as usize);
             let numbers = point.runs.iter().map(|run| run.task.repeat);
             let has_no_gap = point
@@ -250,8 +264,19 @@ impl Plan {
             .saturating_mul(self.max_repeats() as usize)
     }
 
-    /// The number of runs that a configuration needs, given the results of its runs so far.
-    fn repeats_needed(&self, point: &Point, of: EnergyOf) -> u32 {
+    /// The number of runs that each configuration needs, given the results of the runs so far.
+    fn repeats_needed(&self, points: &[Point], of: EnergyOf) -> Vec<u32> {
+        match &self.until_sure {
+            Some(target) => target.runs_needed(self, points),
+            None => {
+                let points = points.iter();
+                points.map(|point| self.repeats_for(point, of)).collect()
+            }
+        }
+    }
+
+    /// The number of runs that a configuration needs, given the results of its own runs so far.
+    fn repeats_for(&self, point: &Point, of: EnergyOf) -> u32 {
         let Some(until) = self.until else {
             return self.repeat;
         };

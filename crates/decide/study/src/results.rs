@@ -9,6 +9,7 @@ use sweetspot_device::Descriptor;
 use sweetspot_quantity::{Joules, Seconds, Watts};
 use sweetspot_stats::Summary;
 
+use crate::places::places;
 use crate::{
     Axis, Configuration, EnergyOf, Failure, PhaseResult, Plan, ReducedCap, RunEnding, RunRecord,
     RunResult, SearchProgress, Status, Task,
@@ -302,10 +303,8 @@ impl Study {
     /// Chooses the best point by these criteria, or returns why there is none. If the study searched by the same
     /// criteria, its recommendation is chosen; otherwise the point with the best mean.
     pub fn choose(&self, comparison: &Comparison, criteria: &Criteria) -> Result<Choice, NoChoice> {
-        let preferred = self
-            .search_recommendation(criteria)
-            .map(|recommendation| recommendation.point);
-        comparison.choose_preferring(criteria.objective, &criteria.limits, preferred)
+        let searched = self.search_recommendation(criteria);
+        comparison.recommend(criteria, searched.map(|searched| searched.point))
     }
 
     /// The number of runs of the study so far.
@@ -339,6 +338,7 @@ impl Study {
         let reference = Some(self.reference.candidate());
         let reference = reference.filter(|reference| !reference.runs.is_empty());
         Comparison::new(&candidates, reference.as_ref(), tariff.clone())
+            .with_places(places(&self.points, &self.plan.axes))
     }
 
     /// The axes that have several values in the study; the power cap if none has.

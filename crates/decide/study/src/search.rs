@@ -5,7 +5,7 @@ use sweetspot_decide::search::{
     EarlierResults, Evaluation, KnobKind, Prior, Proposal, Recommendation, SearchOptions,
     SearchSpace, SearchSpaceError, StopReason, Strategy, StrategyName,
 };
-use sweetspot_decide::{Criteria, Limit, Objective, Outcome, Tariff};
+use sweetspot_decide::{Criteria, Limit, Objective, Outcome, Preference, Tariff};
 use sweetspot_quantity::{Joules, Seconds};
 
 use crate::{Axis, BATCH_PARAMETER, Configuration, Plan, Point, Status, Study, Task, text_field};
@@ -128,6 +128,7 @@ impl StudySearch {
             objective: self.objective,
             limits: self.limits.clone(),
             tariff: Tariff::NONE,
+            preference: Preference::default(),
         }
     }
 

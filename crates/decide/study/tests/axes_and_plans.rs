@@ -4,8 +4,9 @@ use proptest::prelude::*;
 use sweetspot_device::{Domain, Settings};
 use sweetspot_quantity::{Joules, Megahertz, Ratio, Seconds, Watts};
 use sweetspot_study::{
-    Axis, Configuration, Energies, Energy, EnergyOf, Failure, Order, Plan, Point, PrecisionTarget,
-    RunEnding, RunRecord, RunResult, Status, Task, parse_axis,
+    Axis, Certainty, Configuration, Definition, Energies, Energy, EnergyOf, Failure, Order,
+    Outline, Plan, Point, PrecisionTarget, RepeatsError, RunEnding, RunRecord, RunResult, Status,
+    Subject, Task, Until, WorkloadInfo, parse_axis,
 };
 
 fn caps() -> Domain<Watts> {
@@ -251,4 +252,45 @@ fn a_configuration_is_repeated_until_its_mean_is_precise() {
         runs.push(task.configuration);
     }
     assert_eq!(runs, [0, 0, 0, 0, 1, 1, 2, 2]);
+}
+
+/// The outline of a study of three configurations.
+fn outline(definition: &Definition) -> Outline {
+    let subject = Subject {
+        energy_of: EnergyOf::default(),
+        devices: Vec::new(),
+        device_name: "v100".to_owned(),
+        workload: WorkloadInfo::default(),
+    };
+    let plan = Plan {
+        repeat: definition.repeat(),
+        ..three(Order::Interleaved)
+    };
+    Outline::new(definition, subject, plan, None).unwrap().0
+}
+
+#[test]
+fn raised_repeats_give_the_plan_of_a_study_that_started_with_them() {
+    let precise = Until::Precision(Ratio::new(0.01));
+    for until in [None, Some(precise), Some(Until::Certainty(Certainty::Sure))] {
+        let definition = |repeat, at_most| Definition {
+            repeat,
+            until,
+            at_most,
+            ..Definition::default()
+        };
+        for at_most in [None, Some(4), Some(20)] {
+            let mut raised = outline(&definition(Some(2), at_most));
+            raised.raise_repeats(6).unwrap();
+            let whole = outline(&definition(Some(6), at_most));
+            assert_eq!(raised.plan, whole.plan);
+            assert_eq!(raised.definition, whole.definition);
+            assert_eq!(raised.raise_repeats(5), Err(RepeatsError::Fewer(6)));
+            assert_eq!(raised.plan, whole.plan);
+        }
+        // The default number of repeats stays the default.
+        let mut same = outline(&definition(None, None));
+        same.raise_repeats(same.plan.repeat).unwrap();
+        assert_eq!(same.definition.repeat, None);
+    }
 }

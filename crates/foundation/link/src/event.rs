@@ -11,7 +11,7 @@ pub type Name = Arc<str>;
 /// opens the link again gets another ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ring {
-    /// The number of the ring, in the order in which the reader found the rings.
+    /// The number of the ring buffer, in the order in which the reader found the ring buffers.
     pub number: u32,
     /// The id of the writing process, in that process's own pid namespace.
     pub pid: u32,

@@ -73,6 +73,9 @@ fn hint(error: &anyhow::Error) -> Option<&'static str> {
 fn hint_for_devices(error: &DevicesError) -> Option<&'static str> {
     match error {
         DevicesError::ReadOnly => Some(READ_ONLY),
+        DevicesError::OtherGpu { .. } => Some(
+            "run `sweetspot sweep` on this GPU, choose other GPUs with --device, or give --force-from to use the study anyway",
+        ),
         DevicesError::NothingToSet => Some("give --power-cap, --core-clock or --memory-clock"),
         _ => None,
     }

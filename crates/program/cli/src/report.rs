@@ -11,6 +11,7 @@ use sweetspot_study::{Axis, EnergyOf, Store};
 use crate::args::ReportArgs;
 use crate::documents::{Content, Documents, FigureFolder, Format, timelines};
 use crate::exit::Outcome;
+use crate::sweep::more_runs_hint;
 
 /// Runs `sweetspot report`.
 pub fn run(args: &ReportArgs) -> Result<Outcome> {
@@ -20,7 +21,9 @@ pub fn run(args: &ReportArgs) -> Result<Outcome> {
         Documents::open(args.export.requested())?.with_figures(FigureFolder::open(&args.figures)?);
     let store = Store::open(&crate::study::find_folder(&args.study))?;
     let outline = store.outline()?;
-    let criteria = args.criteria.criteria_for(&outline.definition)?;
+    let criteria = args
+        .criteria
+        .criteria_for(&outline.definition, args.prefer)?;
     let study = store.study(args.energy_of)?;
     let view = StudyView::new(&study, &criteria);
     let grouped = match &args.by {
@@ -55,7 +58,11 @@ pub fn run(args: &ReportArgs) -> Result<Outcome> {
     };
     let written = documents.write(
         Content::default()
-            .text(|| report_text(&study, &criteria, grouped.as_ref()))
+            .text(|| {
+                let more = more_runs_hint(&study, &criteria, &store);
+                let more = more.map_or(String::new(), |hint| format!("\n{hint}\n"));
+                report_text(&study, &criteria, grouped.as_ref()) + &more
+            })
             .json(|| report_json(&study, &criteria, grouped.as_ref()))
             .csv(|| study_csv(&study))
             .markdown(|| report_markdown(&study, &criteria, grouped.as_ref()))

@@ -8,8 +8,8 @@ use sweetspot_device::Settings;
 use sweetspot_report::recommendation;
 use sweetspot_session::measure::{MeasureRequest, ProgressPattern};
 use sweetspot_session::{
-    DevicesError, RunRequest, SessionError, restore_all, run as run_session, run_measured,
-    serve_as_guard, unrestored_devices,
+    DevicesError, RunRequest, SessionError, StudyOrigin, restore_all, run as run_session,
+    run_measured, serve_as_guard, unrestored_devices,
 };
 use sweetspot_study::{Configuration, Store};
 use tracing::level_filters::LevelFilter;
@@ -23,20 +23,26 @@ use crate::observer::TerminalObserver;
 /// Runs `sweetspot run`.
 pub fn run(args: RunArgs) -> Result<Outcome> {
     let documents = Documents::open(args.export.requested())?;
-    let configuration = match &args.from {
-        Some(study) => choose_configuration(study, &args)?,
-        None => Configuration::default().with_settings(Settings {
-            power_cap: args.power_cap,
-            core_clock: args.core_clock,
-            memory_clock: args.memory_clock,
-        }),
+    let (configuration, study) = match &args.from {
+        Some(study) => {
+            let (configuration, origin) = choose_configuration(study, &args)?;
+            (configuration, Some(origin))
+        }
+        None => {
+            let settings = Settings {
+                power_cap: args.power_cap,
+                core_clock: args.core_clock,
+                memory_clock: args.memory_clock,
+            };
+            (Configuration::default().with_settings(settings), None)
+        }
     };
     let is_measured =
-        args.measure || args.from.is_some() || args.progress.is_some() || !documents.is_empty();
+        args.measure || study.is_some() || args.progress.is_some() || !documents.is_empty();
     let request = RunRequest {
         device: args.device,
         configuration,
-        is_from_study: args.from.is_some(),
+        study,
         read_only: args.read_only || is_read_only(),
         command: args.cmd,
     };
@@ -46,11 +52,14 @@ pub fn run(args: RunArgs) -> Result<Outcome> {
     }
 }
 
-/// Reads a study and returns its best configuration, for the objective and limits of the flags.
-fn choose_configuration(study: &Path, args: &RunArgs) -> Result<Configuration> {
+/// Reads a study and returns its best configuration, for the objective and limits of the flags, and where it was
+/// measured.
+fn choose_configuration(study: &Path, args: &RunArgs) -> Result<(Configuration, StudyOrigin)> {
     let folder = crate::study::find_folder(study);
     let store = Store::open(&folder)?;
-    let criteria = args.criteria.criteria_for(&store.outline()?.definition)?;
+    let criteria = args
+        .criteria
+        .criteria_for(&store.outline()?.definition, args.prefer)?;
     let study = store.study(None)?;
     let comparison = study.comparison(&criteria.tariff);
     let choice = study.choose(&comparison, &criteria).with_context(|| {
@@ -64,14 +73,22 @@ fn choose_configuration(study: &Path, args: &RunArgs) -> Result<Configuration> {
         Some(true) => &study.reference,
         _ => &study.points[choice.candidate],
     };
-    eprintln!("sweetspot: {}", recommendation(&study, &criteria));
     let mut configuration = point.configuration.clone();
+    let measured = study.subject.devices.iter();
+    let origin = StudyOrigin {
+        devices: measured
+            .take(configuration.gpus as usize)
+            .cloned()
+            .collect(),
+        recommendation: recommendation(&study, &criteria),
+        accepts_other_gpus: args.force_from,
+    };
     if study.device().backend == "sim" && configuration.gpus as usize == study.subject.devices.len()
     {
         // The number of simulated GPUs says nothing about the number of GPUs of this machine.
         configuration.gpus = 0;
     }
-    Ok(configuration)
+    Ok((configuration, origin))
 }
 
 /// Runs the user's command at the requested settings, and measures it.

@@ -36,12 +36,13 @@ pub fn run(args: StudyArgs) -> Result<Outcome> {
             study,
             energy_of,
             criteria,
+            prefer,
             export,
         } => {
             criteria.criteria()?;
             let documents = Documents::open(export.requested())?;
             let store = Store::open(&find_folder(&study))?;
-            let criteria = criteria.criteria_for(&store.outline()?.definition)?;
+            let criteria = criteria.criteria_for(&store.outline()?.definition, prefer)?;
             let study = store.study(energy_of)?;
             let mut content = study_content(Some(&store), &study, &criteria);
             if documents.is_empty() {

@@ -185,7 +185,7 @@ pub struct EnergyByMethod {
 /// An energy by another method, compared with the best one.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct EnergyCheck {
-    /// The energy by the other method.
+    /// The energy by this method.
     #[serde(flatten)]
     pub energy: EnergyByMethod,
     /// The difference from the energy by the best method, as a fraction of the latter.

@@ -40,6 +40,9 @@ pub struct Study {
     pub points: Vec<Point>,
     /// The best point for each objective among the points that meet the limits.
     pub best: Named<BestPoint>,
+    /// The recommended setting for the requested objective and limits; absent if no point can be chosen.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recommendation: Option<Recommendation>,
     /// The indices in `points` of the Pareto front of time and energy.
     pub pareto: Vec<usize>,
     /// The result of the search; absent if the study runs every configuration.
@@ -226,6 +229,56 @@ pub struct BestPoint {
     /// The indices in `points` of points that are not significantly worse than the best one.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tied_with: Vec<usize>,
+}
+
+/// The recommended setting of a study.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Recommendation {
+    /// The objective for which the setting is recommended.
+    pub objective: String,
+    /// Whether a setting other than the reference is recommended.
+    pub change: bool,
+    /// The index of the recommended point in `points`: that of the reference if nothing is to be changed; absent if the
+    /// reference is recommended and is not one of the points.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub point: Option<usize>,
+    /// The indices in `points` of all points that may be the best; with 95 % probability the truly best are among them.
+    pub may_be_best: Vec<usize>,
+    /// What the change saves compared with the reference; absent if nothing is to be changed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub saving: Option<Saving>,
+    /// The probability that the change gains nothing; absent if nothing is to be changed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub chance_of_no_gain: Option<f64>,
+    /// The expected loss against the truly best point, as a share of the objective.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expected_loss: Option<f64>,
+    /// Why this setting is recommended.
+    pub reason: String,
+}
+
+/// The relative changes of energy and time from the reference to the recommended point: -0.26 means 26 % less.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Saving {
+    /// The relative change of energy; absent if it is unknown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub energy: Option<f64>,
+    /// The relative change of time; absent if it is unknown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub time: Option<f64>,
+    /// The 95 % intervals of the changes.
+    pub ci95: SavingIntervals,
+}
+
+/// The 95 % intervals of the relative changes of energy and time.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct SavingIntervals {
+    /// The lower and upper end of the interval of the energy; absent if it is unknown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub energy: Option<[f64; 2]>,
+    /// The lower and upper end of the interval of the time; absent if it is unknown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub time: Option<[f64; 2]>,
 }
 
 /// The result of a search strategy, with the objective and the limits of the search.

@@ -29,8 +29,9 @@ mod table;
 mod tune;
 mod wording;
 
-pub use analysis::choices::{ChoiceRow, choices, recommendation};
+pub use analysis::choices::{ChoiceRow, choices};
 pub use analysis::groups::{GroupedMeans, Grouping, GroupingError, group_study};
+pub use analysis::recommendation::{recommendation, suggested_runs};
 pub use analysis::view::StudyView;
 pub use compare::{
     ComparedQuantity, RelativeDifference, StudyComparison, compare_csv, compare_html, compare_json,

@@ -18,6 +18,7 @@ mod host;
 mod network;
 mod observer;
 mod run;
+mod study_origin;
 mod sweep;
 mod tune;
 
@@ -32,5 +33,6 @@ pub use network::{
 };
 pub use observer::{Observer, Status};
 pub use run::{MeasuredRunResult, RunRequest, RunResult, run, run_measured};
+pub use study_origin::StudyOrigin;
 pub use sweep::{Sweep, SweepError, SweepOptions, SweepTime, all_runs_succeeded};
 pub use tune::{ChoiceError, ChoiceStore, TuneError, TunedCommand, TunedCommandResult, tune};

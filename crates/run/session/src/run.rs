@@ -15,7 +15,7 @@ use crate::host::{
 };
 use crate::measure::{MeasureRequest, Measurement, Recording, measure_on};
 use crate::observer::Observer;
-use crate::{DevicesError, SessionError};
+use crate::{DevicesError, SessionError, StudyOrigin};
 
 /// A request to run a command at a configuration.
 #[derive(Clone, Debug)]
@@ -24,9 +24,9 @@ pub struct RunRequest {
     pub device: Option<String>,
     /// The configuration; a GPU count of 0 means all selected GPUs.
     pub configuration: Configuration,
-    /// Whether the configuration comes from a study. The command then receives it in environment variables and
-    /// placeholders, as it did in the study.
-    pub is_from_study: bool,
+    /// The study that the configuration comes from, if any. The command then receives the configuration in environment
+    /// variables and placeholders, as it did in the study.
+    pub study: Option<StudyOrigin>,
     /// Whether writes to the devices are forbidden.
     pub read_only: bool,
     /// The command, which may contain placeholders for the configuration's parameters.
@@ -57,6 +57,7 @@ pub fn run(
     observer: &mut dyn Observer,
 ) -> Result<RunResult, SessionError> {
     let gpus = settable_gpus(request)?;
+    request.announce(&gpus, observer);
     let signals = SignalSource::listen()?;
     let variables = request.environment(&gpus).into_iter();
     let command = CommandSpec {
@@ -100,6 +101,7 @@ pub fn run_measured(
         true => requested_gpus(request)?,
         false => settable_gpus(request)?,
     };
+    request.announce(&gpus, observer);
     let measure = MeasureRequest {
         command: request.command_words(&gpus)?,
         environment: request.environment(&gpus),
@@ -163,11 +165,18 @@ impl RunRequest {
         }
     }
 
+    /// Tells the user what the study recommends and on which GPU that was measured.
+    fn announce(&self, gpus: &[Gpu], observer: &mut dyn Observer) {
+        if let Some(study) = &self.study {
+            observer.note(&study.announcement(&indexed(gpus)));
+        }
+    }
+
     /// The words of the command, with their placeholders filled from the configuration.
     fn command_words(&self, gpus: &[Gpu]) -> Result<Vec<OsString>, SessionError> {
         let configuration = self.resolved(gpus);
         let filled = self.command.iter().map(|word| match word.to_str() {
-            Some(text) if self.is_from_study => {
+            Some(text) if self.study.is_some() => {
                 let word = fill_placeholders(&[text.to_owned()], &configuration)?.concat();
                 Ok(word.into())
             }
@@ -178,7 +187,7 @@ impl RunRequest {
 
     /// The environment variables for the command: the visible GPUs and the configuration.
     fn environment(&self, gpus: &[Gpu]) -> Vec<(String, String)> {
-        if !self.is_from_study {
+        if self.study.is_none() {
             return Vec::new();
         }
         let mut variables = run_environment(&self.resolved(gpus));
@@ -218,7 +227,16 @@ fn requested_gpus(request: &RunRequest) -> Result<Vec<Gpu>, SessionError> {
         gpus.truncate(count);
     }
     reject_lost(&gpus)?;
+    if let Some(study) = &request.study {
+        study.reject_other_gpus(&indexed(&gpus))?;
+    }
     Ok(gpus)
+}
+
+/// The descriptors of GPUs, each with the GPU's index on this machine.
+fn indexed(gpus: &[Gpu]) -> Vec<(u32, &Descriptor)> {
+    let gpus = gpus.iter();
+    gpus.map(|gpu| (gpu.index(), gpu.descriptor())).collect()
 }
 
 /// The outcome of work that was done on leased GPUs.

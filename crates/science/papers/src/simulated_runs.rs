@@ -91,12 +91,10 @@ impl CapCurve {
 
     /// The best power cap in watts for an objective, and the objective's value there.
     pub fn best(&self, objective: Objective) -> Option<(f64, f64)> {
-        let choice = self.comparison.choose(objective, &[]).ok()?;
-        let found = self
-            .axis
-            .iter()
-            .find(|(_, index)| *index == choice.candidate);
-        Some((found?.0, choice.value.value))
+        let best = self.comparison.best_mean(objective, &[]).ok()?;
+        let found = self.axis.iter().find(|(_, index)| *index == best);
+        let estimate = self.comparison.estimate(best, objective).ok()?;
+        Some((found?.0, estimate.value))
     }
 
     /// The gain of the best power cap over the default cap for an objective, as a fraction.

@@ -12,6 +12,7 @@ use sweetspot_stats::Seed;
 
 use crate::job::{GradientExchange, Job};
 use crate::physics::{Chip, Limits, Load, State};
+use crate::placement::MAX_GPUS;
 use crate::profile::GpuProfile;
 use crate::run::{GroupOutcome, Outcome, Rank, StretchSink, run, run_together};
 use crate::sensors::COUNTER_PERIOD;
@@ -355,6 +356,11 @@ fn describe(index: u64, profile: &GpuProfile) -> Descriptor {
             )),
         ],
     }
+}
+
+/// Whether a device is simulated, also if a program sees it through the simulated NVML library.
+pub fn is_simulated(device: &Descriptor) -> bool {
+    device.backend == "sim" || (0..MAX_GPUS).any(|index| uuid(&device.name, index) == device.id)
 }
 
 /// The UUID of a simulated GPU, in NVIDIA's format and the same on every computer.

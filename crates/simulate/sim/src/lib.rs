@@ -27,7 +27,7 @@ pub use catalogue::{
     CatalogueError, Workload, find_gpu, find_node, find_workload, gpu_text, gpus, has_workloads,
     node_text, nodes, workloads,
 };
-pub use device::{SimulatedGpu, uuid};
+pub use device::{SimulatedGpu, is_simulated, uuid};
 pub use job::{GradientExchange, Job, JobError, JobRequest, Phase, ScaledWork, Variation};
 pub use physics::{Chip, Cycle, Limits, Load, State, Step};
 pub use placement::{GpuListError, PlacementError, parse_gpu_list};

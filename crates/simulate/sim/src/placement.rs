@@ -5,7 +5,7 @@ use sweetspot_quantity::{BytesPerSecond, Ratio, Seconds};
 use crate::{AllReduce, GpuProfile, JobError, NodeProfile, ScaledWork, Workload, find_gpu};
 
 /// The maximum number of GPUs of a simulated host.
-const MAX_GPUS: u64 = 64;
+pub(crate) const MAX_GPUS: u64 = 64;
 
 /// The error when a list of simulated GPUs cannot be parsed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

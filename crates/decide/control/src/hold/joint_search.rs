@@ -165,7 +165,8 @@ impl JointSearch {
         }
     }
 
-    /// Remembers that a good setting exceeded the cap; its next lower level is then tried next.
+    /// Remembers that a setting which had kept the cap has now exceeded it; the next lower clock or batch size is tried
+    /// next.
     fn note_loss(&mut self, at: GridPosition) {
         let candidate = self.candidate(at);
         if candidate.is_measured() && !candidate.is_barred() {

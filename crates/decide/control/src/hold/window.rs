@@ -184,8 +184,9 @@ impl HoldWindow {
         self.means > 0
     }
 
-    /// The result of the measurement window; `None` if it is incomplete. Its power is the highest mean power, or the
-    /// second highest of three or more, since one may be wrong. A tolerated slight excess is reported as power at the
+    /// The result of the measurement window; `None` if it is incomplete. Its power is the highest
+    /// of the mean powers that the sensor gave in the window, or the second highest of three or more, since one reading
+    /// may be wrong. A tolerated slight excess is reported as power at the
     /// cap.
     pub fn result(&self, cap: f64) -> Option<WindowMeasurement> {
         if self.means == 0 || self.batches == 0 {

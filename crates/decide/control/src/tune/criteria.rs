@@ -58,7 +58,7 @@ pub fn find_unsupported_criterion(criteria: &Criteria) -> Option<(String, String
 
 #[cfg(test)]
 mod tests {
-    use sweetspot_decide::{Price, Tariff};
+    use sweetspot_decide::{Preference, Price, Tariff};
 
     use super::*;
 
@@ -67,6 +67,7 @@ mod tests {
             objective: objective.parse().unwrap(),
             limits: limits.iter().map(|limit| limit.parse().unwrap()).collect(),
             tariff: Tariff::NONE,
+            preference: Preference::default(),
         }
     }
 

@@ -21,7 +21,7 @@ pub use merge::merge;
 pub use read::StoredRuns;
 pub use tasks::{read_plan_file, write_task};
 
-use crate::{Outline, RunRecord};
+use crate::{Outline, RunRecord, StudyError};
 
 /// The version of the database schema that this program writes and reads.
 pub const SCHEMA: i32 = 1;
@@ -86,8 +86,10 @@ impl Store {
             folder: samples.clone(),
             problem,
         })?;
-        if !folder.join(PLAN).exists() {
-            tasks::write_plan_file(folder, &store.outline()?)?;
+        // A copy of a study may lack the plan file, and a killed process may have left an earlier plan in it.
+        let outline = store.outline()?;
+        if !tasks::has_plan_file(folder, &outline) {
+            tasks::write_plan_file(folder, &outline)?;
         }
         store.gather()?;
         Ok(store)
@@ -177,6 +179,18 @@ impl Store {
                 }
             }
         }
+    }
+
+    /// Raises the number of runs of each configuration, so that the study has missing runs again, and returns its
+    /// new outline. The runs that it has stay as they are. The caller has opened the study with [`Store::resume`].
+    pub fn raise_repeats(&mut self, repeat: u32) -> Result<Outline, StudyError> {
+        let mut outline = self.outline()?;
+        outline.raise_repeats(repeat)?;
+        write::update_plan(&mut self.connection, &outline)
+            .map_err(|problem| StoreError::database(&self.folder, problem))?;
+        tasks::write_plan_file(&self.folder, &outline)?;
+        tracing::info!(repeat, "number of runs of each configuration raised");
+        Ok(outline)
     }
 
     /// Deletes the failed runs, which are then made again, and returns their number.

@@ -41,6 +41,12 @@ pub fn write_plan_file(folder: &Path, outline: &Outline) -> Result<(), StoreErro
         .map_err(|problem| StoreError::folder(folder, problem))
 }
 
+/// Whether the plan file of a study has the definition and the plan of `outline`.
+pub fn has_plan_file(folder: &Path, outline: &Outline) -> bool {
+    let file = read_plan_file(folder);
+    file.is_ok_and(|(_, file)| file.definition == outline.definition && file.plan == outline.plan)
+}
+
 /// Reads a plan from a study's folder or from the plan file in it, and returns the folder too.
 pub fn read_plan_file(path: &Path) -> Result<(PathBuf, Outline), StoreError> {
     let (folder, file) = match path.is_dir() {

@@ -41,6 +41,21 @@ pub fn create_database(path: &Path, outline: &Outline) -> Result<()> {
     transaction.commit()
 }
 
+/// Replaces the stored definition and plan, both or neither; the plan must have the same configurations as before.
+pub fn update_plan(connection: &mut Connection, outline: &Outline) -> Result<()> {
+    let transaction = connection.transaction()?;
+    for (key, value) in [
+        ("definition", json(&outline.definition)?),
+        ("plan", json(&outline.plan)?),
+    ] {
+        transaction.execute(
+            "UPDATE meta SET value = ?2 WHERE key = ?1",
+            params![key, value],
+        )?;
+    }
+    transaction.commit()
+}
+
 /// Inserts the configurations of the plan and their parameters.
 fn insert_configurations(transaction: &Transaction<'_>, outline: &Outline) -> Result<()> {
     let plan = &outline.plan;

@@ -6,7 +6,7 @@ use clap::Args;
 use sweetspot_decide::Mean;
 use sweetspot_study::EnergyOf;
 
-use super::shared::{CriteriaArgs, ExportArgs};
+use super::shared::{CriteriaArgs, ExportArgs, PreferArgs};
 
 /// Summarise a study: the best setting, its uncertainty, and figures.
 ///
@@ -24,6 +24,9 @@ pub struct ReportArgs {
 
     #[command(flatten)]
     pub criteria: CriteriaArgs,
+
+    #[command(flatten)]
+    pub prefer: PreferArgs,
 
     /// Find the best value of this axis, with the objective averaged over the other axes: core-clock, power-cap, batch.
     #[arg(long, value_name = "AXIS", help_heading = "Recommendation")]

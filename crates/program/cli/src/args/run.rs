@@ -7,7 +7,7 @@ use clap::Args;
 use sweetspot_quantity::{Megahertz, Watts, parse_bare};
 use sweetspot_session::measure::ProgressPattern;
 
-use super::shared::{CriteriaArgs, TextExportArgs};
+use super::shared::{CriteriaArgs, PreferArgs, TextExportArgs};
 
 /// Run a command with the GPUs at a chosen setting, then restore the previous settings.
 ///
@@ -33,12 +33,20 @@ pub struct RunArgs {
     pub memory_clock: Option<Megahertz>,
 
     /// Use the best setting of a study for --objective within every --limit. {batch} and other parameters in the
-    /// command are replaced by their values. The run is measured.
+    /// command are replaced by their values. The GPUs must be of the model that the study was measured on. The run is
+    /// measured.
     #[arg(long, value_name = "STUDY", conflicts_with_all = ["power_cap", "core_clock", "memory_clock"])]
     pub from: Option<PathBuf>,
 
+    /// With --from: use the study even if it was measured on another GPU model, or on simulated GPUs.
+    #[arg(long, requires = "from", conflicts_with_all = ["power_cap", "core_clock", "memory_clock"])]
+    pub force_from: bool,
+
     #[command(flatten)]
     pub criteria: CriteriaArgs,
+
+    #[command(flatten)]
+    pub prefer: PreferArgs,
 
     /// Measure the run like `measure`.
     #[arg(long)]

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use clap::Args;
 use sweetspot_decide::{
-    CarbonIntensity, Criteria, Hour, Limit, LimitError, Objective, Price, Tariff,
+    CarbonIntensity, Criteria, Hour, Limit, LimitError, Objective, Preference, Price, Tariff,
 };
 use sweetspot_quantity::{Seconds, parse_bare};
 use sweetspot_sim::{Mode, Variant};
@@ -203,6 +203,21 @@ pub struct CriteriaArgs {
     pub start: Option<Hour>,
 }
 
+/// Which of several settings to recommend.
+#[derive(Args, Clone, Copy, Debug)]
+pub struct PreferArgs {
+    /// Which setting to recommend among those that may be the best: the fastest (time), the one with the least energy,
+    /// or the one with the best mean of the objective [default: time].
+    #[arg(
+        long,
+        value_name = "time|energy|mean",
+        default_value_t,
+        hide_default_value = true,
+        help_heading = "Recommendation"
+    )]
+    pub prefer: Preference,
+}
+
 fn parse_limit(text: &str) -> Result<Option<Limit>, String> {
     match text {
         "none" => Ok(None),
@@ -221,8 +236,9 @@ impl CriteriaArgs {
     }
 
     /// The criteria for a study: those of its definition, unless the user gave others.
-    pub fn criteria_for(&self, definition: &Definition) -> Result<Criteria> {
+    pub fn criteria_for(&self, definition: &Definition, prefer: PreferArgs) -> Result<Criteria> {
         let mut criteria = self.criteria()?;
+        criteria.preference = prefer.prefer;
         if self.objective.is_none() {
             criteria.objective = definition.objective.unwrap_or(criteria.objective);
         }
@@ -252,6 +268,7 @@ impl CriteriaArgs {
             objective: self.objective.unwrap_or(Objective::Edp),
             limits: self.limits().unwrap_or_default(),
             tariff: Tariff { price, carbon },
+            preference: Preference::default(),
         })
     }
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use sweetspot_study::EnergyOf;
 
-use super::shared::{CriteriaArgs, ExportArgs};
+use super::shared::{CriteriaArgs, ExportArgs, PreferArgs};
 
 /// Manage studies: list, show, export, gather, merge, delete.
 #[derive(Debug, Args)]
@@ -36,6 +36,9 @@ pub enum StudyCommand {
         energy_of: Option<EnergyOf>,
         #[command(flatten)]
         criteria: Box<CriteriaArgs>,
+
+        #[command(flatten)]
+        prefer: PreferArgs,
         #[command(flatten)]
         export: ExportArgs,
     },

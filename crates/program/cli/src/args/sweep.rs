@@ -9,9 +9,9 @@ use sweetspot_decide::search::StrategyName;
 use sweetspot_measure::MethodChoice;
 use sweetspot_quantity::{Celsius, Ratio, Seconds, parse_bare};
 use sweetspot_session::measure::{ProgressPattern, RunWindow};
-use sweetspot_study::{EnergyOf, Order};
+use sweetspot_study::{Certainty, EnergyOf, Order, Until};
 
-use super::shared::{CriteriaArgs, ExportArgs, WorkArgs, parse_positive_seconds};
+use super::shared::{CriteriaArgs, ExportArgs, PreferArgs, WorkArgs, parse_positive_seconds};
 
 /// Try power caps, clocks, batch sizes or numbers of GPUs, several times each, and recommend the best.
 ///
@@ -57,14 +57,15 @@ pub struct SweepArgs {
     #[arg(long, value_name = "NAME=VALUE,...", help_heading = "Axes")]
     pub reference: Option<String>,
 
-    /// Number of runs of each configuration [default: 5].
+    /// Number of runs of each configuration [default: 5]. With --resume: add runs to the study until each configuration
+    /// has this number.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000), help_heading = "Runs")]
     pub repeat: Option<u32>,
 
     /// Repeat a configuration until the 95 % confidence intervals of time and energy are within this share of the mean:
-    /// 1%.
-    #[arg(long, value_name = "SHARE", value_parser = parse_share, help_heading = "Runs")]
-    pub until: Option<Ratio>,
+    /// 1%. `sure` adds runs only where they change the recommendation, until it is certain.
+    #[arg(long, value_name = "SHARE|sure", value_parser = parse_until, help_heading = "Runs")]
+    pub until: Option<Until>,
 
     /// With --until: maximum number of runs of a configuration [default: 30].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=10_000), help_heading = "Runs")]
@@ -160,13 +161,16 @@ pub struct SweepArgs {
     #[command(flatten)]
     pub criteria: CriteriaArgs,
 
+    #[command(flatten)]
+    pub prefer: PreferArgs,
+
     /// Store the study in this new folder [default: studies/NAME].
     #[arg(long, value_name = "FOLDER", help_heading = "Study")]
     pub study: Option<PathBuf>,
 
-    /// Resume an interrupted study.
+    /// Resume an interrupted study, or add runs to a study (with a larger --repeat).
     #[arg(long, value_name = "STUDY", help_heading = "Study", conflicts_with_all = [
-        "file", "device", "power_cap", "core_clock", "memory_clock", "gpus", "axis", "reference", "repeat",
+        "file", "device", "power_cap", "core_clock", "memory_clock", "gpus", "axis", "reference",
         "until", "at_most", "order", "warmup", "settle", "cool_to", "timeout", "window", "progress", "method",
         "seed", "simulate", "node", "network", "train", "infer", "conv_algorithm", "dataset", "batch", "items",
         "energy_of", "study", "no_samples", "write_study", "cmd", "strategy", "evaluations", "prior",
@@ -237,6 +241,16 @@ pub fn parse_share(text: &str) -> Result<Ratio, String> {
     }
 }
 
+/// Parses when a study needs no more runs: a share or `sure`.
+fn parse_until(text: &str) -> Result<Until, String> {
+    match text {
+        "sure" => Ok(Until::Certainty(Certainty::Sure)),
+        text => parse_share(text)
+            .map(Until::Precision)
+            .map_err(|problem| format!("{problem}, or sure")),
+    }
+}
+
 /// The examples in the help text of `sweep`.
 const EXAMPLES: &str = "\
 Examples:
@@ -245,6 +259,7 @@ Examples:
   sweetspot sweep --core-clock all --axis batch=64,128 -- python train.py --batch {batch}
   sweetspot sweep --gpus 1,2,4 -- torchrun --nproc-per-node {gpus} train.py
   sweetspot sweep --resume studies/train
+  sweetspot sweep --resume studies/train --repeat 10
   sweetspot sweep --simulate v100 --network resnet50
   sweetspot sweep --simulate tesla_p100 --network vgg16 --infer --core-clock all
   sweetspot sweep --node node_power_capping_2023 --network xception --gpus 1,8 --energy-of node

@@ -6,12 +6,12 @@ use std::num::NonZeroUsize;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
-use sweetspot_decide::NoChoice;
-use sweetspot_report::{plan_text, study_text};
+use sweetspot_decide::{Criteria, NoChoice};
+use sweetspot_report::{plan_text, study_text, suggested_runs};
 use sweetspot_session::{
     DevicesError, SessionError, Sweep, SweepError, SweepOptions, all_runs_succeeded,
 };
-use sweetspot_study::{Definition, Outline, Store, StudyError};
+use sweetspot_study::{Definition, Outline, Store, Study, StudyError};
 use sweetspot_virtual_time::SimulationError;
 
 use crate::args::SweepArgs;
@@ -98,8 +98,11 @@ fn resume(args: &SweepArgs, study: &Path) -> Result<Outcome> {
     let documents = Documents::open(args.export.requested())?;
     let folder = crate::study::find_folder(study);
     let mut store = Store::resume(&folder)?;
-    let outline = store.outline()?;
+    let mut outline = store.outline()?;
     check_read_only(&outline, args.read_only)?;
+    if let Some(repeat) = args.repeat {
+        outline.raise_repeats(repeat)?;
+    }
     let sweep = Sweep::resume(&outline)?;
     if sweep.uses_other_gpus() {
         eprintln!(
@@ -110,10 +113,23 @@ fn resume(args: &SweepArgs, study: &Path) -> Result<Outcome> {
         print(&plan_text(&sweep.outline, &sweep.estimate()))?;
         return Ok(Outcome::DONE);
     }
+    if let Some(repeat) = args.repeat {
+        confirm_many_runs(args, outline.plan.max_runs())?;
+        store.raise_repeats(repeat)?;
+    }
     if args.retry_failed {
         store.delete_failed_runs()?;
     }
     run_sweep(args, &sweep, Some(&mut store), &documents)
+}
+
+/// Says which command adds the runs that would tell more settings apart; `None` if there are enough runs.
+pub fn more_runs_hint(study: &Study, criteria: &Criteria, store: &Store) -> Option<String> {
+    let runs = suggested_runs(study, criteria)?;
+    Some(format!(
+        "More runs would tell more settings apart: sweetspot sweep --resume {} --repeat {runs}",
+        store.folder().display()
+    ))
 }
 
 /// Rejects a study that changes device settings in read-only mode.
@@ -139,7 +155,9 @@ fn run_sweep(
         guard: &guard_program()?,
         show_output: args.show_output,
     };
-    let criteria = args.criteria.criteria_for(&sweep.outline.definition)?;
+    let criteria = args
+        .criteria
+        .criteria_for(&sweep.outline.definition, args.prefer)?;
     let mut display = ProgressDisplay::new(criteria.clone());
     let study = sweep.run(store.as_deref_mut(), &options, &mut display);
     display.clear_bar();
@@ -151,8 +169,10 @@ fn run_sweep(
     let place = store.map(|store| format!("Study: {}", store.folder().display()));
     let shown_place = place.clone();
     let mut content = study_content(store, &study, &criteria).text(|| {
+        let more = store.and_then(|store| more_runs_hint(&study, &criteria, store));
+        let more = more.map_or(String::new(), |hint| format!("\n{hint}\n"));
         let place = shown_place.map_or(String::new(), |place| format!("\n{place}\n"));
-        study_text(&study, &criteria) + &place
+        study_text(&study, &criteria) + &more + &place
     });
     if documents.on_stdout() {
         content = content.notes(place);

@@ -30,7 +30,11 @@ fn a_resume_respects_read_only() {
         assert!(text(&output.stderr).contains("read-only"));
     }
     assert_eq!(host.writes(), before);
-    let mixed = sweep(&host, folder.path(), &["--resume", "st", "--repeat", "50"]);
+    let mixed = sweep(
+        &host,
+        folder.path(),
+        &["--resume", "st", "--timeout", "50s"],
+    );
     assert!(
         text(&mixed.stderr).contains("cannot be used with"),
         "{}",

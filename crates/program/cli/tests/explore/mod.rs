@@ -1,5 +1,6 @@
 //! `sweetspot sweep` with commands on simulated hosts in real time, stored studies, and bad input.
 
+mod added_runs;
 mod bad_input;
 mod commands;
 mod common;

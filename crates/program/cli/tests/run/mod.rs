@@ -1,6 +1,7 @@
 //! `sweetspot run`: a command at a setting, and restored settings afterwards.
 
 mod failures;
+mod from_study;
 mod settings;
 
 use std::process::Output;

@@ -4,6 +4,7 @@ use sweetspot_decide::{Exclusion, Margin, Objective, Standing};
 use sweetspot_quantity::Ratio;
 
 use crate::analysis::choices::{caveats, keep_instruction, set_instruction};
+use crate::analysis::recommendation::reason;
 use crate::analysis::view::StudyView;
 use crate::wording::{format_amount, format_percent, join_words};
 
@@ -66,24 +67,20 @@ impl Answer {
             );
             facts.push(("runner-up".to_owned(), text));
         }
-        if !choice.tied_with.is_empty() {
-            let ties: Vec<String> = choice
-                .tied_with
-                .iter()
-                .map(|tie| view.setting(*tie))
-                .collect();
-            let text = format!("no significant difference to {}", join_words(&ties));
-            facts.push(("tied with".to_owned(), text));
+        let ties: Vec<String> = choice
+            .tied_with()
+            .into_iter()
+            .map(|tie| view.setting(tie))
+            .collect();
+        if !ties.is_empty() {
+            facts.push(("may be as good".to_owned(), join_words(&ties)));
         }
         facts.extend(left_out(view).map(|text| ("left out".to_owned(), text)));
         let mut notes: Vec<String> = caveats(choice).into_iter().map(str::to_owned).collect();
         notes.extend(warnings(view));
         Self {
             headline: headline(view, choice.candidate, keep),
-            reason: match keep {
-                true => format!("no other setting is significantly better in {objective}{within}"),
-                false => format!("best {objective}{within}"),
-            },
+            reason: reason(view, choice) + &within,
             energy: relative.and_then(|(_, energy)| change(energy)),
             time: relative
                 .and_then(|(time, _)| change(time))

@@ -51,14 +51,10 @@ pub fn choices<'a>(study: &'a Study, criteria: &Criteria) -> Vec<ChoiceRow<'a>> 
     let own = criteria.objective;
     let own = (!TABLE_OBJECTIVES.contains(&own)).then_some(own);
     for objective in TABLE_OBJECTIVES.into_iter().chain(own) {
-        let choice = comparison.choose(objective, &criteria.limits).ok();
-        rows.extend(choice.and_then(|choice| {
-            let chosen = choice.candidate;
-            row(
-                objective_label(objective),
-                &study.points[chosen],
-                comparison.mean(chosen),
-            )
+        let best = comparison.best_mean(objective, &criteria.limits).ok();
+        rows.extend(best.and_then(|best| {
+            let label = objective_label(objective);
+            row(label, &study.points[best], comparison.mean(best))
         }));
     }
     rows
@@ -86,57 +82,6 @@ pub fn objective_label(objective: Objective) -> String {
     format!("{extreme} {name}")
 }
 
-/// Returns the recommendation in one sentence, or why there is none.
-pub fn recommendation(study: &Study, criteria: &Criteria) -> String {
-    let objective = criteria.objective;
-    let comparison = study.comparison(&criteria.tariff);
-    let choice = match study.choose(&comparison, criteria) {
-        Ok(choice) => choice,
-        Err(reason) => return format!("Nothing to recommend: {reason}."),
-    };
-    let varied = study.varied_axes();
-    let default = setting(&varied, &study.reference);
-    let candidate = choice.candidate;
-    let searched = study
-        .search_recommendation(criteria)
-        .filter(|answer| answer.point == candidate);
-    let point = &study.points[candidate];
-    let is_reference = point.configuration == study.reference.configuration;
-    if is_reference || choice.reference_is_as_good() == Some(true) {
-        return format!(
-            "Recommendation: {}: no other setting is significantly better in {objective}.",
-            keep_instruction(&varied, &study.reference)
-        );
-    }
-    let limits: String = criteria
-        .limits
-        .iter()
-        .map(|limit| format!(", {limit}"))
-        .collect();
-    let gain = gain(comparison.mean(candidate), comparison.reference());
-    let gain = gain.map_or(String::new(), |gain| format!(": {gain} than at {default}"));
-    let ties = choice.tied_with.iter();
-    let ties: Vec<String> = ties
-        .map(|tie| setting(&varied, &study.points[*tie]))
-        .collect();
-    let mut text = format!(
-        "Recommendation: {} (best {objective}{limits}){gain}.{}",
-        set_instruction(&varied, point),
-        ties_sentence(&ties),
-    );
-    if let Some(regret) = searched.and_then(|answer| answer.expected_regret) {
-        text += &format!(
-            " The search expects the best setting to be {:.1} % better, on average.",
-            100.0 * regret / (1.0 + regret)
-        );
-        return text;
-    }
-    for caveat in caveats(&choice) {
-        text += &format!(" {caveat}");
-    }
-    text
-}
-
 /// Returns warnings about a choice.
 pub fn caveats(choice: &Choice) -> Vec<&'static str> {
     let mut caveats = Vec::new();
@@ -144,10 +89,8 @@ pub fn caveats(choice: &Choice) -> Vec<&'static str> {
         caveats
             .push("All runs took equally long, so they are compared for the same number of items.");
     }
-    if !choice.undecided.is_empty() || choice.value.runs < 2 {
-        caveats.push(
-            "With one run each, differences cannot be distinguished from noise: repeat each run.",
-        );
+    if choice.fewest_runs < 2 {
+        caveats.push("With one run of a setting, the noise of runs is assumed, not measured.");
     }
     caveats
 }
@@ -176,31 +119,13 @@ pub fn keep_instruction(varied: &[Axis], reference: &Point) -> String {
 }
 
 /// Describes the change from `there` to `here`, such as `26.8 % less energy and 18.8 % more time`.
-fn gain(here: Option<&Outcome>, there: Option<&Outcome>) -> Option<String> {
+pub(crate) fn gain(here: Option<&Outcome>, there: Option<&Outcome>) -> Option<String> {
     let (here, there) = (here?, there?);
     let time = change(here.time / there.time, "time");
     Some(match here.energy.zip(there.energy) {
         Some((energy, before)) => format!("{} and {time}", change(energy / before, "energy")),
         None => time,
     })
-}
-
-/// Names the settings that are not significantly different from the choice.
-fn ties_sentence(names: &[String]) -> String {
-    match names {
-        [] => String::new(),
-        [one] => format!(" No significant difference to {one}."),
-        [first, .., last] if names.len() > 4 => {
-            format!(
-                " No significant difference to {} others from {first} to {last}.",
-                names.len()
-            )
-        }
-        [most @ .., last] => format!(
-            " No significant difference to {} and {last}.",
-            most.join(", ")
-        ),
-    }
 }
 
 /// Describes the change of one quantity, such as `26.8 % less energy`.

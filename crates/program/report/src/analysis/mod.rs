@@ -4,4 +4,5 @@ pub mod answer;
 pub mod choices;
 pub mod groups;
 pub mod ranges;
+pub mod recommendation;
 pub mod view;

@@ -3,6 +3,7 @@
 use sweetspot_decide::{Choice, Comparison, Criteria, Estimate, NoChoice, Objective, Outcome};
 use sweetspot_study::{Axis, BATCH_PARAMETER, Configuration, Point, Study};
 
+use crate::analysis::choices::gain;
 use crate::figure::{AxisKind, ChartAxis};
 use crate::settings::{axis_label, setting};
 
@@ -94,6 +95,12 @@ impl<'a> StudyView<'a> {
         let energy = (here.energy? / there.energy?).get();
         (time.is_finite() && energy.is_finite() && time > 0.0 && energy > 0.0)
             .then_some((time, energy))
+    }
+
+    /// Describes the change from the reference to a point: `26.8 % less energy and 18.8 % more time`; `None` if it is
+    /// unknown.
+    pub fn gain(&self, index: usize) -> Option<String> {
+        gain(self.mean(index), self.comparison.reference())
     }
 
     /// Returns the value of an objective at a point; `None` if it cannot be computed.

@@ -92,10 +92,14 @@ fn best(compared: &StudyComparison<'_>, objective: Objective) -> Vec<document::B
     let mut all = Vec::new();
     for (index, side) in compared.studies.iter().enumerate() {
         let view = &side.view;
-        let Ok(choice) = view.comparison.choose(objective, &view.criteria.limits) else {
+        let best = view.comparison.best_mean(objective, &view.criteria.limits);
+        let Some((best, value)) = best
+            .ok()
+            .and_then(|best| Some((best, view.estimate(best, objective)?.value)))
+        else {
             continue;
         };
-        let mean = view.mean(choice.candidate);
+        let mean = view.mean(best);
         let mean = mean.and_then(|mean| compared.same_work(mean));
         let own = mean.and_then(|mean| objective.value(&mean, view.comparison.basis()).ok());
         let own = own.filter(|_| !objective.needs_reference());
@@ -103,12 +107,12 @@ fn best(compared: &StudyComparison<'_>, objective: Objective) -> Vec<document::B
             first = own;
         }
         let relative = first.zip(own).map(|(first, own)| own / first - 1.0);
-        let against = view.relative(choice.candidate);
+        let against = view.relative(best);
         all.push(document::BestOfStudy {
             study: index,
-            point: choice.candidate,
-            settings: settings(&view.study.points[choice.candidate].configuration),
-            value: choice.value.value,
+            point: best,
+            settings: settings(&view.study.points[best].configuration),
+            value,
             relative_to_first: relative.filter(|share| share.is_finite()),
             vs_reference: against.map(|(time, energy)| RelativeChange {
                 time: Some(time - 1.0),

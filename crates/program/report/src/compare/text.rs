@@ -115,8 +115,8 @@ pub fn best(compared: &StudyComparison<'_>) -> Table {
             let view = &side.view;
             let target = objective_label(objective);
             let per_item = compared.is_per_item();
-            let choice = match view.comparison.choose(objective, &view.criteria.limits) {
-                Ok(choice) => choice,
+            let best = match view.comparison.best_mean(objective, &view.criteria.limits) {
+                Ok(best) => best,
                 Err(_) => {
                     let mut row = vec![target, side.name.clone(), "none".to_owned()];
                     row.resize(8, "-".to_owned());
@@ -124,16 +124,14 @@ pub fn best(compared: &StudyComparison<'_>) -> Table {
                     continue;
                 }
             };
-            let mean = view
-                .mean(choice.candidate)
-                .and_then(|mean| compared.same_work(mean));
+            let mean = view.mean(best).and_then(|mean| compared.same_work(mean));
             let own = mean
                 .as_ref()
                 .and_then(|mean| objective_value(view, objective, mean));
             if index == 0 {
                 first = own;
             }
-            let relative = view.relative(choice.candidate);
+            let relative = view.relative(best);
             let plain = |change: f64| format_percent(change).replace(" %", "");
             let known = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
             let against = first
@@ -144,7 +142,7 @@ pub fn best(compared: &StudyComparison<'_>) -> Table {
             rows.push(vec![
                 target,
                 side.name.clone(),
-                view.setting(choice.candidate),
+                view.setting(best),
                 known(mean.as_ref().map(|mean| match per_item {
                     true => format_amount(1e3 * mean.time.get(), ""),
                     false => format!("{:.1}", mean.time.get()),

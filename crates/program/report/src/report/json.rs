@@ -58,7 +58,7 @@ fn choice(view: &StudyView<'_>) -> Option<document::Choice> {
             point: *second,
         }),
         against_reference: choice.against_reference.as_ref().map(margin_json),
-        tied_with: choice.tied_with.clone(),
+        tied_with: choice.tied_with(),
         excluded: excluded.collect(),
     })
 }

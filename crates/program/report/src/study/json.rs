@@ -1,7 +1,7 @@
 //! The document of a study, `sweetspot.study/1`.
 
 use sweetspot_decide::search::StopReason;
-use sweetspot_decide::{Aim, Comparison, Criteria, Objective, Outcome};
+use sweetspot_decide::{Aim, Change, Comparison, Criteria, Objective, Outcome};
 use sweetspot_device::{Domain, KnobDescriptor, Shortfall};
 use sweetspot_document::common::{
     EnergyOf, Named, Number, NumberOrText, PowerCap, RelativeChange, SchemaName, SearchEnd,
@@ -10,6 +10,9 @@ use sweetspot_document::common::{
 use sweetspot_document::study as document;
 use sweetspot_quantity::Ratio;
 use sweetspot_study::{Axis, Configuration, Point, Study};
+
+use crate::analysis::recommendation::Recommendation;
+use crate::analysis::view::StudyView;
 
 /// The objectives whose values the document lists for every point.
 const OBJECTIVES: [Objective; 9] = [
@@ -33,10 +36,14 @@ pub fn study_json(study: &Study, criteria: &Criteria) -> document::Study {
             objective: *objective,
             ..criteria.clone()
         };
-        let choice = study.choose(&comparison, &criteria).ok()?;
+        let choice = match study.search_recommendation(&criteria) {
+            Some(_) => study.choose(&comparison, &criteria),
+            None => comparison.choose(*objective, &criteria.limits),
+        };
+        let choice = choice.ok()?;
         let best = document::BestPoint {
             point: choice.candidate,
-            tied_with: choice.tied_with,
+            tied_with: choice.tied_with(),
         };
         Some((objective.to_string(), best))
     });
@@ -61,9 +68,34 @@ pub fn study_json(study: &Study, criteria: &Criteria) -> document::Study {
         reference: point_json(&study.reference, of_reference, &comparison, &objectives),
         points: points.collect(),
         best,
+        recommendation: recommendation(study, criteria),
         pareto: comparison.pareto(&Aim::TIME_AND_ENERGY),
         search: search(study),
     }
+}
+
+/// Makes the entry of the recommendation; `None` if no point can be chosen.
+fn recommendation(study: &Study, criteria: &Criteria) -> Option<document::Recommendation> {
+    let made = Recommendation::from_view(&StudyView::new(study, criteria))?;
+    let interval = |change: Change| [change.interval95.low, change.interval95.high];
+    let saving = document::Saving {
+        energy: made.energy.map(|change| change.mean),
+        time: made.time.map(|change| change.mean),
+        ci95: document::SavingIntervals {
+            energy: made.energy.map(interval),
+            time: made.time.map(interval),
+        },
+    };
+    Some(document::Recommendation {
+        objective: criteria.objective.to_string(),
+        change: made.change,
+        point: made.point,
+        may_be_best: made.may_be_best,
+        saving: made.change.then_some(saving),
+        chance_of_no_gain: made.chance_of_no_gain,
+        expected_loss: made.expected_loss,
+        reason: made.reason,
+    })
 }
 
 /// The keys of some axes in documents.

@@ -44,6 +44,12 @@ pub fn plan_text(outline: &Outline, estimate: &SweepTime) -> String {
             until.half_width, until.max_runs
         )
     });
+    let until = plan.until_sure.as_ref().map_or(until, |target| {
+        format!(
+            ", more until the recommendation for {} is certain, {} at most",
+            target.objective, target.max_runs
+        )
+    });
     lines.push(match &plan.search {
         Some(search) => format!(
             "{} configurations, of which a {} search for {} runs those that it needs: {} runs at most",
@@ -71,7 +77,7 @@ pub fn plan_text(outline: &Outline, estimate: &SweepTime) -> String {
         SweepTime::Overhead(settling) => {
             let definition = &outline.definition;
             let warmups = definition.warmup.unwrap_or(0) as usize * plan.configurations.len();
-            let least = plan.until.map_or("", |_| "at least ");
+            let least = if plan.is_adaptive() { "at least " } else { "" };
             let cooling = definition.cool_to.map_or("", |_| ", and cooling down");
             format!(
                 "{} for settling, and {least}{} times the command's own time{cooling}",

@@ -5,7 +5,8 @@ use sweetspot_device::Shortfall;
 use sweetspot_quantity::Ratio;
 use sweetspot_study::{Axis, Study};
 
-use crate::analysis::choices::{ChoiceRow, choices, recommendation};
+use crate::analysis::choices::{ChoiceRow, choices};
+use crate::analysis::recommendation::recommendation;
 use crate::settings::{axis_name, cell, heading, setting};
 use crate::table::Table;
 
@@ -51,11 +52,11 @@ pub(crate) fn title(study: &Study) -> String {
         [knob] => format!("{}s", axis_name(knob)),
         _ => "configurations".to_owned(),
     };
-    let runs = match (&plan.search, plan.until, plan.repeat) {
+    let runs = match (&plan.search, plan.is_adaptive(), plan.repeat) {
         (Some(search), ..) => format!("{} runs by a {} search", study.run_count(), search.strategy),
-        (_, Some(until), least) => format!("{least} to {} runs each", until.max_runs),
-        (_, None, 1) => "1 run each".to_owned(),
-        (_, None, runs) => format!("{runs} runs each"),
+        (_, true, least) => format!("{least} to {} runs each", plan.max_repeats()),
+        (_, _, 1) => "1 run each".to_owned(),
+        (_, _, runs) => format!("{runs} runs each"),
     };
     format!(
         "{}\non {} ({}), {} {tried}, {runs}, energy of {}",

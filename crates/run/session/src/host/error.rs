@@ -46,6 +46,19 @@ pub enum DevicesError {
     /// The request would change a device setting, which is not allowed.
     #[error("read-only mode is on: no device setting may be changed")]
     ReadOnly,
+    /// A study's configuration was to be used on a GPU of another model, or on a real GPU in place of a simulated one, or
+    /// the other way round.
+    #[error(
+        "the study was measured on {measured}, but GPU {index} of this machine is {here}, so its recommendation may not hold here"
+    )]
+    OtherGpu {
+        /// The model of the study's GPU.
+        measured: String,
+        /// The index of the GPU of this machine.
+        index: u32,
+        /// The model of the GPU of this machine.
+        here: String,
+    },
     /// The request names no setting to change.
     #[error("no setting to change was given")]
     NothingToSet,

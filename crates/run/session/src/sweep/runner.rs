@@ -61,7 +61,7 @@ impl SweepRunner<'_, '_> {
     pub fn run_all(&mut self) -> Result<(), SessionError> {
         loop {
             // An adaptive plan needs the result of the previous run to decide about the next.
-            if self.outline.plan.until.is_some() || self.outline.plan.search.is_some() {
+            if self.outline.plan.is_adaptive() {
                 self.store_previous_run()?;
             }
             let energy_of = self.outline.subject.energy_of;

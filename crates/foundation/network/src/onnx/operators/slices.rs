@@ -143,6 +143,6 @@ pub(super) fn gather_nd(call: &Call<'_>, input: &Shape) -> LayoutResult {
     let inner = input
         .sizes()
         .get(from..)
-        .ok_or("its positions have too many axes")?;
+        .ok_or("its indices tensor has too many dimensions")?;
     moved_data([outer, inner].concat())
 }

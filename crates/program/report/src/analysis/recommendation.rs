@@ -1,0 +1,164 @@
+//! The recommendation of a study: which setting to use, which others may be as good, and what it saves.
+
+use sweetspot_decide::{Change, Choice, Criteria, Objective, Preference};
+use sweetspot_study::{Study, is_sure};
+
+use crate::analysis::choices::{caveats, keep_instruction, set_instruction};
+use crate::analysis::view::StudyView;
+use crate::settings::setting;
+
+/// With fewer runs of each setting than this, more runs are suggested.
+const ENOUGH_RUNS: usize = 3;
+
+/// The recommendation of a study for an objective and limits.
+pub struct Recommendation {
+    /// Whether a setting other than the reference is recommended.
+    pub change: bool,
+    /// The index of the recommended point; absent if the reference is recommended and is not one of the points.
+    pub point: Option<usize>,
+    /// The indices of the points that may be the best.
+    pub may_be_best: Vec<usize>,
+    /// The relative change of energy against the reference; absent if it is unknown or nothing is to be changed.
+    pub energy: Option<Change>,
+    /// The relative change of time against the reference; absent if it is unknown or nothing is to be changed.
+    pub time: Option<Change>,
+    /// The probability that the recommended change gains nothing; absent if nothing is to be changed.
+    pub chance_of_no_gain: Option<f64>,
+    /// The expected loss against the truly best setting, as a share; absent if it is unknown.
+    pub expected_loss: Option<f64>,
+    /// Why this is recommended, such as `fastest of 6 settings that may be best in edp`.
+    pub reason: String,
+}
+
+impl Recommendation {
+    /// Makes the recommendation; `None` if no point can be chosen.
+    pub fn from_view(view: &StudyView<'_>) -> Option<Self> {
+        let choice = view.choice.as_ref().ok()?;
+        let change = !view.keeps_reference();
+        let changed = |objective: Objective| {
+            let assessment = view.comparison.assess(objective).filter(|_| change)?;
+            assessment.change(choice.candidate)
+        };
+        Some(Self {
+            change,
+            point: match change {
+                true => Some(choice.candidate),
+                false => view.reference_index(),
+            },
+            may_be_best: choice.may_be_best.clone(),
+            energy: changed(Objective::Energy),
+            time: changed(Objective::Time),
+            chance_of_no_gain: choice.chance_of_no_gain.filter(|_| change),
+            expected_loss: choice.expected_loss,
+            reason: reason(view, choice),
+        })
+    }
+}
+
+/// Why the recommended setting is recommended.
+pub fn reason(view: &StudyView<'_>, choice: &Choice) -> String {
+    let objective = view.criteria.objective;
+    if view.keeps_reference() {
+        return format!("no other setting is significantly better in {objective}");
+    }
+    let ties = choice.may_be_best.len();
+    let is_tied = ties > 1 && choice.may_be_best.contains(&choice.candidate);
+    let is_searched = view.study.search_recommendation(view.criteria).is_some();
+    let preferred = match view.criteria.preference {
+        Preference::Time => "fastest",
+        Preference::Energy => "least energy",
+        Preference::Mean => "best mean",
+    };
+    match is_tied && !is_searched {
+        true => format!("{preferred} of {ties} settings that may be best in {objective}"),
+        false => format!("best {objective}"),
+    }
+}
+
+/// Writes the recommendation in one paragraph, or why there is none.
+pub fn recommendation(study: &Study, criteria: &Criteria) -> String {
+    let view = StudyView::new(study, criteria);
+    let choice = match &view.choice {
+        Ok(choice) => choice,
+        Err(reason) => return format!("Nothing to recommend: {reason}."),
+    };
+    let reason = reason(&view, choice);
+    if view.keeps_reference() {
+        let keep = keep_instruction(&view.varied, &study.reference);
+        let certainty = certainty_sentence(&view, choice);
+        return format!("Recommendation: {keep}: {reason}.{certainty}");
+    }
+    let limits: String = criteria
+        .limits
+        .iter()
+        .map(|limit| format!(", {limit}"))
+        .collect();
+    let candidate = choice.candidate;
+    let default = setting(&view.varied, &study.reference);
+    let gain = view.gain(candidate);
+    let gain = gain.map_or(String::new(), |gain| format!(": {gain} than at {default}"));
+    let set = set_instruction(&view.varied, &study.points[candidate]);
+    let mut text = format!("Recommendation: {set} ({reason}{limits}){gain}.");
+    let searched = study.search_recommendation(criteria);
+    let searched = searched.filter(|searched| searched.point == candidate);
+    if let Some(regret) = searched.and_then(|searched| searched.expected_regret) {
+        text += &format!(
+            " The search expects the best setting to be {:.1} % better, on average.",
+            100.0 * regret / (1.0 + regret)
+        );
+        return text;
+    }
+    text += &ties_sentence(&view, choice);
+    text += &certainty_sentence(&view, choice);
+    for caveat in caveats(choice) {
+        text += &format!(" {caveat}");
+    }
+    text
+}
+
+/// How many runs of each setting would tell apart more of the settings that may be best; `None` if there are enough
+/// runs, or if there is nothing to tell apart.
+pub fn suggested_runs(study: &Study, criteria: &Criteria) -> Option<usize> {
+    /// The number of runs of each setting that is suggested.
+    const SUGGESTED: usize = 5;
+    let view = StudyView::new(study, criteria);
+    let choice = view.choice.as_ref().ok()?;
+    let is_useful = study.plan.search.is_none()
+        && choice.fewest_runs < ENOUGH_RUNS
+        && choice.may_be_best.len() > 1;
+    is_useful.then_some(SUGGESTED)
+}
+
+/// Says how certain the recommendation is, if the study added runs to make it certain.
+fn certainty_sentence(view: &StudyView<'_>, choice: &Choice) -> String {
+    let (Some(_), Some(loss)) = (&view.study.plan.until_sure, choice.expected_loss) else {
+        return String::new();
+    };
+    let runs = view.study.run_count();
+    let loss = format!("{:.1} %", 100.0 * loss);
+    match is_sure(choice) {
+        true => {
+            format!(" Certain after {runs} runs: the best setting is expected to be {loss} better.")
+        }
+        false => format!(
+            " Not certain after {runs} runs: the best setting is expected to be {loss} better, and more runs may change the recommendation."
+        ),
+    }
+}
+
+/// Names the other settings that may be the best.
+fn ties_sentence(view: &StudyView<'_>, choice: &Choice) -> String {
+    let ties = choice.tied_with();
+    let names: Vec<String> = ties.iter().map(|tie| view.setting(*tie)).collect();
+    match &names[..] {
+        [] => String::new(),
+        [one] => format!(" {one} may be as good."),
+        [first, .., last] if names.len() > 4 => {
+            format!(
+                " {} others from {first} to {last} may be as good.",
+                names.len()
+            )
+        }
+        [most @ .., last] => format!(" {} and {last} may be as good.", most.join(", ")),
+    }
+}
