@@ -1,6 +1,7 @@
 //! `sweetspot replay`.
 
 use std::num::NonZeroUsize;
+use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use sweetspot_decide::search::StrategyName;
@@ -9,7 +10,7 @@ use sweetspot_fit::{
     curve_of_study, read_curves, replay,
 };
 use sweetspot_report::{replay_csv, replay_figures, replay_json, replay_markdown, replay_text};
-use sweetspot_study::{Store, Study};
+use sweetspot_study::Store;
 
 use crate::args::ReplayArgs;
 use crate::documents::{Content, Documents, FigureFolder};
@@ -60,11 +61,18 @@ pub fn run(args: &ReplayArgs) -> Result<Outcome> {
 
 /// The curves that the flags name, from a CSV file or from studies.
 fn read_requested_curves(args: &ReplayArgs) -> Result<Vec<RecordedCurve>> {
-    let Some(file) = &args.curves else {
-        let studies = args.study.iter().map(|study| read_study(study.as_path()));
-        let curves = studies.map(|study| Ok(curve_of_study(&study?)?));
-        return curves.collect();
-    };
+    match &args.curves {
+        Some(file) => read_csv(args, file, args.reference),
+        None => {
+            let studies = args.study.iter();
+            studies.map(|study| read_study(study)).collect()
+        }
+    }
+}
+
+/// Reads the curves of a CSV file, in the columns that the flags name. `reference` is the first setting's value at the
+/// reference; the highest if absent.
+fn read_csv(args: &ReplayArgs, file: &Path, reference: Option<f64>) -> Result<Vec<RecordedCurve>> {
     let energy = match (&args.power, &args.energy) {
         (Some(power), _) => EnergyColumn::Power(power.clone()),
         (None, Some(energy)) => EnergyColumn::Energy(energy.clone()),
@@ -83,7 +91,7 @@ fn read_requested_curves(args: &ReplayArgs) -> Result<Vec<RecordedCurve>> {
         time: args.time.clone().unwrap_or_default(),
         energy,
         group: args.group.clone(),
-        reference: args.reference,
+        reference,
     };
     Ok(read_curves(&file.display().to_string(), &text, &columns)?)
 }
@@ -94,14 +102,24 @@ fn read_prior(args: &ReplayArgs) -> Result<PriorChoice> {
     Ok(match names.as_slice() {
         ["none"] => PriorChoice::None,
         ["leave-one-out"] => PriorChoice::LeaveOneOut,
-        studies => {
-            let studies = studies.iter().map(|study| read_study(study.as_ref()));
-            PriorChoice::Studies(studies.collect::<Result<_>>()?)
+        names => {
+            let mut curves = Vec::new();
+            for name in names {
+                match name.ends_with(".csv") {
+                    true if args.curves.is_none() => bail!(
+                        "--prior {name}: a CSV file needs --curves, whose columns it must have; use --prior STUDY,..."
+                    ),
+                    true => curves.extend(read_csv(args, Path::new(name), None)?),
+                    false => curves.push(read_study(Path::new(name))?),
+                }
+            }
+            PriorChoice::Curves(curves)
         }
     })
 }
 
-/// Reads a study by its folder or name.
-fn read_study(path: &std::path::Path) -> Result<Study> {
-    Ok(Store::open(&crate::study::find_folder(path))?.study(None)?)
+/// Reads the curve of a study, by the study's folder or name.
+fn read_study(path: &Path) -> Result<RecordedCurve> {
+    let study = Store::open(&crate::study::find_folder(path))?.study(None)?;
+    Ok(curve_of_study(&study)?)
 }

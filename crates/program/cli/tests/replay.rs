@@ -168,74 +168,118 @@ fn bad_input_is_rejected_in_one_line() {
     }
 }
 
-/// Checks the guided strategy on the measured curves of the Zeus project, without prior knowledge and with the other curves
-/// of the same GPU as prior.
+/// The objectives of the tests on measured curves.
+const OBJECTIVES: [&str; 4] = ["energy", "edp", "eds:1.5", "eds:2.0"];
+
+/// The file with the measured curves of a GPU in the Zeus project.
+fn measured_curves(gpu: &str) -> String {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../../shared/measured_zeus");
+    let file = folder.join(format!("summary_power_{gpu}.csv"));
+    file.to_str().unwrap().to_owned()
+}
+
+/// Replays all strategies on the measured curves of a GPU, and returns the document.
+fn replay_measured(gpu: &str, objective: &str, prior: &str) -> Value {
+    let folder = tempfile::tempdir().unwrap();
+    let file = measured_curves(gpu);
+    let args = [
+        &["--curves", &file, "--knob", "power_limit"][..],
+        &["--time", "time_per_epoch", "--power", "average_power"],
+        &["--group", "dataset,network,batch_size,optimizer"],
+        &["--objective", objective, "--prior", prior],
+        &["--strategy", "all", "--export-json", "-"],
+    ]
+    .concat();
+    let output = replay(folder.path(), &args);
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// A value of a strategy's summary after a number of evaluations.
+fn after(document: &Value, strategy: &str, key: &str, evaluations: usize) -> f64 {
+    let strategies = document["strategies"].as_array().unwrap();
+    let of_strategy = |own: &&Value| own["strategy"] == strategy;
+    let summary = &strategies.iter().find(of_strategy).unwrap()["summary"];
+    let values = summary[key].as_array().unwrap();
+    let value = values.get(evaluations - 1).or(values.last()).unwrap();
+    value.as_f64().unwrap()
+}
+
+/// Checks the guided strategy on the measured curves of the Zeus project, without prior knowledge: at three evaluations
+/// it is within 1 % on three curves of four, its mean regret is never above those of golden and linear, and the bounds
+/// that it states hold in 90 %.
 #[test]
 #[ignore = "needs ../shared/measured_zeus"]
 fn guided_search_does_well_on_measured_zeus_curves() {
-    let measured = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../../shared/measured_zeus");
-    let folder = tempfile::tempdir().unwrap();
-    // The other combinations are in the archived benchmark runs.
-    for (prior, objectives, least, nearly) in [
-        ("none", ["energy", "eds:1.5"], 0.80, 0.90),
-        ("leave-one-out", ["edp", "eds:2.0"], 0.95, 0.95),
-    ] {
-        for objective in objectives {
-            let (mut good, mut fair, mut all) = (0.0, 0.0, 0.0);
-            let mut evaluations = Vec::new();
-            let mut regrets = vec![[0.0; 8]; 3];
-            for gpu in ["v100", "p100"] {
-                let file = measured.join(format!("summary_power_{gpu}.csv"));
-                let args = [
-                    &["--curves", file.to_str().unwrap(), "--knob", "power_limit"][..],
-                    &["--time", "time_per_epoch", "--power", "average_power"],
-                    &["--group", "dataset,network,batch_size,optimizer"],
-                    &[
-                        "--objective",
-                        objective,
-                        "--prior",
-                        prior,
-                        "--strategy",
-                        "all",
-                    ],
-                    &["--export-json", "-"],
-                ]
-                .concat();
-                let output = replay(folder.path(), &args);
-                let json: Value = serde_json::from_slice(&output.stdout).unwrap();
-                let curves = json["curves"].as_array().unwrap();
-                let count = curves.len() as f64;
-                all += count;
-                good += count * json["summary"]["within_1pct"].as_f64().unwrap();
-                fair += count * json["summary"]["within_2pct"].as_f64().unwrap();
-                let own = curves
-                    .iter()
-                    .map(|curve| curve["evaluations"].as_u64().unwrap());
-                evaluations.extend(own);
-                for (row, name) in ["linear", "golden", "guided"].iter().enumerate() {
-                    let strategies = json["strategies"].as_array().unwrap();
-                    let of = strategies
-                        .iter()
-                        .find(|own| own["strategy"] == *name)
-                        .unwrap();
-                    let by = of["summary"]["regret_by_evaluations"].as_array().unwrap();
-                    for (number, sum) in regrets[row].iter_mut().enumerate() {
-                        let regret = by.get(number).or(by.last()).unwrap();
-                        *sum += count * regret.as_f64().unwrap();
-                    }
-                }
+    for gpu in ["v100", "p100"] {
+        for objective in OBJECTIVES {
+            let document = replay_measured(gpu, objective, "none");
+            let within = after(&document, "guided", "within_1pct_by_evaluations", 3);
+            assert!(within >= 0.75, "{gpu} {objective}: {within}");
+            for evaluations in 2..=5 {
+                let of = |strategy: &str| {
+                    after(&document, strategy, "regret_by_evaluations", evaluations)
+                };
+                let (guided, others) = (of("guided"), of("golden").min(of("linear")));
+                let shown = format!("{gpu} {objective} {evaluations}: {guided}, others {others}");
+                assert!(guided <= others + 1e-9, "{shown}");
             }
-            evaluations.sort_unstable();
-            let median = evaluations[evaluations.len() / 2];
-            let shown = format!("{prior} {objective}: {good} and {fair} of {all}, median {median}");
-            assert!(median <= 5, "{shown}");
-            assert!(good >= least * all && fair >= nearly * all, "{shown}");
-            for number in 0..8 {
-                let others = regrets[0][number].min(regrets[1][number]);
-                let guided = regrets[2][number];
-                assert!(guided <= others + 1e-9, "{shown}: {number} {regrets:?}");
-                if (1..5).contains(&number) {
-                    assert!(guided < others, "{shown}: {number} {regrets:?}");
+            check_bounds(&document, &format!("{gpu} {objective}"));
+            let summary = &document["summary"];
+            assert!(
+                summary["within_1pct"].as_f64().unwrap() >= 0.93,
+                "{gpu} {objective}"
+            );
+            assert!(summary["evaluations_median"].as_f64().unwrap() <= 5.0);
+        }
+    }
+}
+
+/// Checks that stated bounds hold in 90 %, at the end of the search and after 3, 4 and 5 evaluations, and that half of
+/// them are at most 2 %.
+fn check_bounds(document: &Value, label: &str) {
+    let summary = &document["summary"];
+    let held = summary["bounds_held"].as_f64().unwrap();
+    assert!(held >= 0.9, "{label}: {held}");
+    let median = summary["regret_bound_median"].as_f64().unwrap();
+    assert!(median <= 0.02, "{label}: {median}");
+    for evaluations in 3..=5 {
+        let held = after(
+            document,
+            "guided",
+            "bounds_held_by_evaluations",
+            evaluations,
+        );
+        assert!(held >= 0.9, "{label} at {evaluations}: {held}");
+    }
+}
+
+/// Checks the guided strategy with what it learns from the other curves of the same GPU, and from the other GPU.
+///
+/// On 19 of the 68 curves of the V100 and 16 of the 45 of the P100 the job draws less than 76 W, so that no cap has an
+/// effect and what differs is noise. No prior helps there: with every other curve right, chance gives 84 to 89 % within
+/// 1 % at three evaluations, not 90 %.
+#[test]
+#[ignore = "needs ../shared/measured_zeus"]
+fn guided_search_learns_from_measured_zeus_curves() {
+    for (gpu, other) in [("v100", "p100"), ("p100", "v100")] {
+        for objective in OBJECTIVES {
+            let cold = replay_measured(gpu, objective, "none");
+            for (prior, least) in [("leave-one-out", 0.83), (&measured_curves(other), 0.72)] {
+                let label = format!("{gpu} {objective} {prior}");
+                let document = replay_measured(gpu, objective, prior);
+                let within = after(&document, "guided", "within_1pct_by_evaluations", 3);
+                assert!(within >= least, "{label}: {within}");
+                check_bounds(&document, &label);
+                // A prior costs at most half a percent of regret.
+                for evaluations in 3..=5 {
+                    let of = |document: &Value| {
+                        after(document, "guided", "regret_by_evaluations", evaluations)
+                    };
+                    let (own, cold) = (of(&document), of(&cold));
+                    assert!(
+                        own <= cold + 0.005,
+                        "{label} {evaluations}: {own}, cold {cold}"
+                    );
                 }
             }
         }

@@ -57,8 +57,21 @@ pub struct ReplaySummary {
     /// The mean of `gain_share` over the curves for which it is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gain_share_mean: Option<f64>,
+    /// The share of the stated bounds (`regret_bound`) that hold; absent if the strategy states none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bounds_held: Option<f64>,
+    /// The median over the curves of `regret_bound`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub regret_bound_median: Option<f64>,
     /// The mean regret after 1, 2, 3 and more evaluations, when the strategy continues after it would have stopped.
     pub regret_by_evaluations: Vec<f64>,
+    /// The share of the `curves_judged` curves on which the regret is at most 1 % after 1, 2, 3 and more evaluations if
+    /// the strategy does not stop early.
+    pub within_1pct_by_evaluations: Vec<f64>,
+    /// The share of the bounds that hold of those stated after 1, 2, 3 and more evaluations if the strategy does not stop
+    /// early; null where it states none. Absent if it never states one.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub bounds_held_by_evaluations: Vec<Option<f64>>,
 }
 
 /// The result of one strategy on one curve.
@@ -81,6 +94,10 @@ pub struct Curve {
     /// How much worse the choice is than the optimum, as a fraction of the optimum's value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub regret: Option<f64>,
+    /// The bound that the strategy states: the regret is at most this fraction in 90 % of all searches. Absent if the
+    /// strategy states none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub regret_bound: Option<f64>,
     /// The choice's gain over the reference as a fraction of the optimum's gain over the reference.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gain_share: Option<f64>,

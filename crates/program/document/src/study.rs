@@ -306,4 +306,8 @@ pub struct Search {
     /// The expected loss of the choice against the true best setting, as a fraction of the best value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expected_regret: Option<f64>,
+    /// The bound that the loss of the choice against the true best setting does not exceed in 90 % of all searches, as a
+    /// fraction of the best value.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub regret_bound: Option<f64>,
 }

@@ -1,5 +1,7 @@
 //! The evaluations of a search so far, and the best of them.
 
+use sweetspot_quantity::{Joules, Seconds};
+
 use super::{Evaluation, Noise, Recommendation, SearchSpace, StopReason};
 use crate::{Candidate, Comparison, Criteria, Outcome, best};
 
@@ -82,6 +84,26 @@ impl EvaluationLog {
         }
     }
 
+    /// The successful runs of a point, in the order of their evaluation.
+    pub(super) fn readings(&self, point: usize) -> &[Outcome] {
+        self.candidates
+            .get(point)
+            .map_or(&[], |candidate| candidate.runs.as_slice())
+    }
+
+    /// The mean of a point's runs with the medians of their times and energies, which one wrong run of three does not
+    /// change.
+    pub(super) fn median(&self, point: usize) -> Option<Outcome> {
+        let runs = self.readings(point);
+        let mut middle = Outcome::mean(runs)?;
+        let times = runs.iter().map(|run| run.time.get());
+        middle.time = Seconds::new(median(times.collect())?);
+        let energies = runs.iter().map(|run| Some(run.energy?.get()));
+        let energies: Option<Vec<f64>> = energies.collect();
+        middle.energy = energies.and_then(median).map(Joules::new);
+        Some(middle)
+    }
+
     /// The comparison of all points with the reference.
     pub(super) fn comparison(&self) -> Comparison {
         let reference = &self.candidates[self.space.reference()];
@@ -129,6 +151,18 @@ impl EvaluationLog {
         self.best_of(&measured).map(|point| Recommendation {
             point,
             expected_regret: None,
+            regret_bound: None,
         })
     }
+}
+
+/// The median of values; `None` if there are none.
+fn median(mut values: Vec<f64>) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    let middle = values.len() / 2;
+    let upper = *values.get(middle)?;
+    Some(match values.len() % 2 {
+        1 => upper,
+        _ => 0.5 * (values[middle - 1] + upper),
+    })
 }

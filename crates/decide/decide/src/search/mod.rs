@@ -129,6 +129,9 @@ pub struct Recommendation {
     /// By how much the recommended point is expected to be worse than the true best point, as a fraction; absent if the
     /// strategy has no model.
     pub expected_regret: Option<f64>,
+    /// The bound that the true regret does not exceed with a probability of 90 %, as a fraction like
+    /// [`Self::expected_regret`].
+    pub regret_bound: Option<f64>,
 }
 
 /// The options of a search strategy.

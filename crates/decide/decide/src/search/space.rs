@@ -92,16 +92,18 @@ impl SearchSpace {
         self.reference
     }
 
-    /// Whether two points differ in no knob by more than `share` of the knob's range.
-    pub(crate) fn is_near(&self, a: usize, b: usize, share: f64) -> bool {
+    /// The distance of two points: the largest difference in a knob, as a share of the knob's range.
+    pub(crate) fn distance(&self, a: usize, b: usize) -> f64 {
         let (a, b) = (&self.points[a], &self.points[b]);
-        (0..self.knobs.len()).all(|knob| {
+        let knobs = (0..self.knobs.len()).map(|knob| {
             let values = self.points.iter().map(|point| point[knob]);
             let (low, high) = values.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), v| {
                 (low.min(v), high.max(v))
             });
-            (a[knob] - b[knob]).abs() <= share * (high - low)
-        })
+            let range = if high > low { high - low } else { 1.0 };
+            (a[knob] - b[knob]).abs() / range
+        });
+        knobs.fold(0.0, f64::max)
     }
 
     /// The point of `line` whose value of this knob is nearest to `value`.

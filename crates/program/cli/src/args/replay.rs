@@ -59,7 +59,8 @@ pub struct ReplayArgs {
     #[arg(long, value_name = "NAME", default_value = "guided")]
     pub strategy: String,
 
-    /// Prior knowledge of the guided strategy: none, leave-one-out (all the other curves), or a list of studies.
+    /// Prior knowledge of the guided strategy: none, leave-one-out (all the other curves), or a list of studies and of CSV
+    /// files with the same columns as --curves.
     #[arg(
         long,
         value_name = "PRIOR",
@@ -95,4 +96,5 @@ const EXAMPLES: &str = "\
 Examples:
   sweetspot replay --curves caps.csv --knob power_limit --time time_s --power average_w --group network --strategy all
   sweetspot replay --curves caps.csv --knob power_limit --time time_s --energy energy_j --group network --prior leave-one-out
+  sweetspot replay --curves p100.csv --knob power_limit --time time_s --power average_w --group network --prior v100.csv
   sweetspot replay --study resnet50-v100 --objective energy --strategy all --export-figures figures";

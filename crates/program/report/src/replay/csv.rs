@@ -18,6 +18,7 @@ pub fn replay_csv(replays: &[Replay]) -> Result<String, csv::Error> {
         "optimum",
         "regret",
         "gain_share",
+        "regret_bound",
     ]);
     writer.write_record(&header)?;
     for replay in replays {
@@ -37,6 +38,7 @@ pub fn replay_csv(replays: &[Replay]) -> Result<String, csv::Error> {
                 setting(&curve.optimum),
                 number(curve.regret),
                 number(curve.gain_share),
+                number(curve.regret_bound),
             ]);
             writer.write_record(&row)?;
         }

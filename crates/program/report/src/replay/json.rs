@@ -37,7 +37,14 @@ fn strategy(replay: &Replay) -> document::StrategyReplay {
             within_2pct: within(replay, 0.02),
             regret_mean: replay.regret_mean(),
             gain_share_mean: replay.gain_share_mean(),
+            bounds_held: replay.bounds_held(),
+            regret_bound_median: replay.bound_median(),
             regret_by_evaluations: replay.regret_by_evaluations(),
+            within_1pct_by_evaluations: replay.share_within_by_evaluations(0.01),
+            bounds_held_by_evaluations: match replay.bounds_held() {
+                Some(_) => replay.bounds_held_by_evaluations(),
+                None => Vec::new(),
+            },
         },
     }
 }
@@ -53,6 +60,7 @@ fn curve(curve: &ReplayedCurve) -> document::Curve {
         choice: curve.choice.as_ref().map(setting),
         optimum: curve.optimum.as_ref().map(setting),
         regret: curve.regret,
+        regret_bound: curve.regret_bound,
         gain_share: curve.gain_share,
     }
 }

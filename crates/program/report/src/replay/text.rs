@@ -27,7 +27,16 @@ fn parts(replays: &[Replay], draw: fn(&Table) -> String) -> Vec<String> {
     parts.push(
         "Mean regret after each evaluation, if the strategy had not stopped early:".to_owned(),
     );
-    parts.push(draw(&by_evaluations(replays)));
+    parts.push(draw(&by_evaluations(
+        replays,
+        2,
+        Replay::regret_by_evaluations,
+    )));
+    parts
+        .push("Share of the curves within 1 % of the best point after each evaluation:".to_owned());
+    let within = |replay: &Replay| replay.share_within_by_evaluations(0.01);
+    parts.push(draw(&by_evaluations(replays, 1, within)));
+    parts.extend(replays.iter().filter_map(bounds));
     if let [replay] = replays
         && replay.curves.len() <= MAX_CURVES
     {
@@ -106,8 +115,22 @@ pub(super) fn notes(replays: &[Replay]) -> Vec<String> {
     notes.into_iter().flatten().collect()
 }
 
-/// Makes the table of the mean regret after each evaluation.
-fn by_evaluations(replays: &[Replay]) -> Table {
+/// Says how often the bounds of the regret that a strategy states hold; `None` if it states none.
+fn bounds(replay: &Replay) -> Option<String> {
+    Some(format!(
+        "{} states a bound of the regret that holds in 90 %: it holds on {} of the curves, and its median is {}.",
+        replay.strategy,
+        percent(Some(replay.bounds_held()?), 1),
+        percent(replay.bound_median(), 2),
+    ))
+}
+
+/// Makes a table of a share after each evaluation, one column for each strategy.
+fn by_evaluations(
+    replays: &[Replay],
+    digits: usize,
+    shares: impl Fn(&Replay) -> Vec<f64>,
+) -> Table {
     let names: Vec<String> = replays
         .iter()
         .map(|replay| replay.strategy.to_string())
@@ -115,12 +138,12 @@ fn by_evaluations(replays: &[Replay]) -> Table {
     let mut header = vec!["Evaluations"];
     header.extend(names.iter().map(String::as_str));
     let mut rows = Table::new(&header);
-    let regrets: Vec<Vec<f64>> = replays.iter().map(Replay::regret_by_evaluations).collect();
-    let most = regrets.iter().map(Vec::len).max().unwrap_or(0).min(16);
+    let columns: Vec<Vec<f64>> = replays.iter().map(shares).collect();
+    let most = columns.iter().map(Vec::len).max().unwrap_or(0).min(16);
     for number in 0..most {
         let mut row = vec![(number + 1).to_string()];
-        let own = regrets.iter();
-        row.extend(own.map(|regrets| percent(regrets.get(number).or(regrets.last()).copied(), 2)));
+        let own = columns.iter();
+        row.extend(own.map(|own| percent(own.get(number).or(own.last()).copied(), digits)));
         rows.push(row);
     }
     rows

@@ -121,6 +121,7 @@ fn search(study: &Study) -> Option<document::Search> {
         point: chosen.map(|(place, _)| place),
         choice: chosen.map(|(_, point)| settings(&point.configuration)),
         expected_regret: answer.and_then(|answer| answer.expected_regret),
+        regret_bound: answer.and_then(|answer| answer.regret_bound),
     })
 }
 

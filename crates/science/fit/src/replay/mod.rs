@@ -9,17 +9,15 @@ mod result;
 
 use std::num::NonZeroUsize;
 
-use sweetspot_decide::Criteria;
-use sweetspot_decide::search::{
-    Evaluation, Prior, Proposal, SearchOptions, StopReason, StrategyName,
-};
-use sweetspot_study::Study;
-
 pub use curves::{
     EnergyColumn, RecordColumns, RecordedCurve, RecordedKnob, curve_of_study, read_curves,
 };
 pub use error::ReplayError;
 pub use result::{Replay, ReplayedCurve};
+use sweetspot_decide::Criteria;
+use sweetspot_decide::search::{
+    Evaluation, Prior, Proposal, SearchOptions, StopReason, StrategyName,
+};
 
 use priors::Priors;
 use recorded_values::RecordedValues;
@@ -49,7 +47,7 @@ pub enum PriorChoice {
     /// The strategy learns from the other curves; if a column has the GPU's name, only from those of the same GPU.
     LeaveOneOut,
     /// The strategy learns from these studies.
-    Studies(Vec<Study>),
+    Curves(Vec<RecordedCurve>),
 }
 
 /// Replays strategies on `threads` threads; the results do not depend on the number of threads.
@@ -133,6 +131,10 @@ fn replay_curve(
             let gain = (reference - chosen) / (reference - best);
             gain.is_finite().then_some(gain)
         });
+    let answers = unstopped.choices.iter().zip(unstopped.regret_bounds);
+    let (regrets, regret_bounds) = answers
+        .filter_map(|(choice, bound)| Some((recorded.regret(*choice)?, bound)))
+        .unzip();
     Ok(ReplayedCurve {
         group: curve.group.clone(),
         points: curve.space.points().len(),
@@ -142,12 +144,10 @@ fn replay_curve(
         optimum: recorded.optimum.map(|point| curve.setting(point)),
         all_equal: recorded.all_equal(),
         regret: recorded.regret(stopping.choice),
+        regret_bound: stopping.regret_bounds.last().copied().flatten(),
         gain_share,
-        regrets: unstopped
-            .choices
-            .iter()
-            .filter_map(|choice| recorded.regret(*choice))
-            .collect(),
+        regrets,
+        regret_bounds,
     })
 }
 
@@ -159,6 +159,8 @@ struct SearchRun {
     choice: Option<usize>,
     /// The recommended point after each evaluation; `None` while no evaluated point meets the limits.
     choices: Vec<Option<usize>>,
+    /// The bound of the regret that the strategy states after each evaluation, if it states one.
+    regret_bounds: Vec<Option<f64>>,
 }
 
 /// Runs a strategy until it stops. If a point is evaluated several times, its records are used in turn.
@@ -170,6 +172,7 @@ fn search(
 ) -> SearchRun {
     let mut strategy = strategy.start(curve.space.clone(), &request.criteria, options);
     let mut choices = Vec::new();
+    let mut regret_bounds = Vec::new();
     let mut asked = vec![0; curve.records.len()];
     let stop_reason = loop {
         let point = match strategy.ask() {
@@ -180,12 +183,15 @@ fn search(
         let outcome = records[asked[point] % records.len()].clone();
         asked[point] += 1;
         strategy.tell(point, Evaluation::measured(outcome));
-        choices.push(strategy.recommend().map(|answer| answer.point));
+        let answer = strategy.recommend();
+        choices.push(answer.map(|answer| answer.point));
+        regret_bounds.push(answer.and_then(|answer| answer.regret_bound));
     };
     SearchRun {
         evaluations: choices.len(),
         stop_reason,
         choice: strategy.recommend().map(|answer| answer.point),
         choices,
+        regret_bounds,
     }
 }

@@ -2,7 +2,7 @@
 
 use sweetspot_decide::search::{EarlierResults, KnobKind, Prior};
 
-use super::{PriorChoice, RecordedCurve, ReplayError, ReplayRequest, curve_of_study};
+use super::{PriorChoice, RecordedCurve, ReplayError, ReplayRequest};
 
 /// The prior knowledge about each curve.
 pub enum Priors {
@@ -24,11 +24,9 @@ impl Priors {
         };
         match &request.prior {
             PriorChoice::None => Ok(Self::Same(Prior::default())),
-            PriorChoice::Studies(studies) => {
-                let curves: Result<Vec<RecordedCurve>, ReplayError> =
-                    studies.iter().map(curve_of_study).collect();
+            PriorChoice::Curves(curves) => {
                 let same = |curve: &&RecordedCurve| kinds(curve) == kinds(first);
-                let results: Vec<EarlierResults> = curves?
+                let results: Vec<EarlierResults> = curves
                     .iter()
                     .filter(same)
                     .map(RecordedCurve::to_earlier_results)

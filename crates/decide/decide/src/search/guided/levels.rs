@@ -4,7 +4,8 @@
 use sweetspot_quantity::{Joules, Seconds};
 use sweetspot_stats::Seed;
 
-use super::model::{ActiveSet, Model, NoiseModel, sample_count};
+use super::model::{ActiveSet, Model, sample_count};
+use super::noise_scales::NoiseModel;
 use super::posterior::Measurement;
 use super::prior::Prior;
 use super::untried_levels;

@@ -2,12 +2,16 @@
 //! evaluation is the one that is expected to improve the recommendation most.
 
 mod active_points;
+mod deviation;
 mod levels;
 mod model;
+mod neighbours;
+mod noise_scales;
 mod objective_samples;
 mod posterior;
 mod prior;
 mod residual;
+mod surprise;
 mod untried_levels;
 mod workload_model;
 
@@ -17,13 +21,13 @@ pub use self::prior::Prior;
 
 use self::active_points::active_points;
 use self::levels::{Levels, Observations, PosteriorSamples};
-use self::model::NoiseModel;
+use self::noise_scales::NoiseModel;
 use self::objective_samples::{ObjectiveSamples, objective_noise};
 use self::posterior::Measurement;
+use self::surprise::Surprises;
 use super::evaluation_log::EvaluationLog;
 use super::{
-    Evaluation, KnobKind, Noise, Proposal, Recommendation, SearchOptions, SearchSpace, StopReason,
-    Strategy,
+    Evaluation, Noise, Proposal, Recommendation, SearchOptions, SearchSpace, StopReason, Strategy,
 };
 use crate::{Comparison, Criteria, Limit, Outcome, Value};
 
@@ -40,14 +44,16 @@ const MAX_REMAINING_RISK_IN_REPLAY: f64 = 0.06;
 /// If every evaluation is expected to improve the objective by less than this share, a neighbour of the best point is
 /// evaluated next, to check the model.
 const NEGLIGIBLE_GAIN: f64 = 0.0005;
+/// Expected gains of at least this share of the greatest are equal, as far as the model can tell without earlier studies.
+/// The point farthest from all measurements is then evaluated, which says most about the rest of the curve.
+const EQUAL_GAIN: f64 = 0.9;
+/// The quantile of the sampled regrets that is stated as the bound that holds in 90 %. It is higher than 0.9, because the
+/// samples do not contain the errors of the model itself.
+const BOUND_QUANTILE: f64 = 0.95;
 /// Points within this distance of the best point, as a share of each knob's range, are its neighbours.
 const NEIGHBOUR_DISTANCE: f64 = 0.15;
 /// The curve of the objective counts as steep if a neighbour of the best point is worse by more than this share.
 const STEEP_LOSS: f64 = 0.15;
-/// On a steep curve, the maximum distance from the best point to the nearest measured point on either side, as a share
-/// of the knob's range.
-const MAX_GAP: f64 = 0.06;
-
 /// The strategy `guided`: a model chooses the evaluations.
 pub(super) struct Guided {
     log: EvaluationLog,
@@ -57,6 +63,7 @@ pub(super) struct Guided {
     best: usize,
     /// The decision that follows from all evaluations so far; absent until it is first needed.
     decision: Option<Decision>,
+    surprises: Surprises,
 }
 
 /// What the strategy proposes next, and what it would recommend if the search stopped now.
@@ -71,6 +78,8 @@ struct Assessment {
     best: usize,
     /// The expected regret if the best point is recommended, as a share.
     regret: f64,
+    /// The bound that the regret of the best point does not exceed in 90 % of all searches, as a share.
+    regret_bound: f64,
     /// The probability that the regret of the best point exceeds [`POOR_REGRET`].
     risk: f64,
     /// The point whose evaluation is expected to improve the recommendation most; absent if no point may be
@@ -92,6 +101,7 @@ impl Guided {
             log: EvaluationLog::new(space, criteria, max_evaluations),
             options,
             decision: None,
+            surprises: Surprises::default(),
         }
     }
 
@@ -118,10 +128,14 @@ impl Guided {
         let recommendation = Recommendation {
             point: if is_blind { reference } else { assessment.best },
             expected_regret: (!is_blind).then_some(assessment.regret),
+            regret_bound: (!is_blind).then_some(assessment.regret_bound),
         };
         let proposal = match (stop, assessment.next) {
             (Some(reason), _) => Proposal::Stop(reason),
             (None, None) => Proposal::Stop(StopReason::Complete),
+            (None, Some(next)) if self.surprises.unconfirmed().is_some() => {
+                Proposal::Evaluate(self.confirmation().unwrap_or(next))
+            }
             (None, Some(_)) if self.has_converged(&assessment) => {
                 let gap = assessment
                     .is_steep
@@ -149,29 +163,6 @@ impl Guided {
             && (is_good || assessment.is_limit_risk_irreducible)
     }
 
-    /// If the best point and the next measured point on either side are far apart, returns a point between them. On a
-    /// steep curve the optimum lies at a sharp bend, whose position must be measured rather than predicted.
-    fn gap_beside(&self, best: usize) -> Option<usize> {
-        let space = &self.log.space;
-        let knobs = 0..space.knobs().len();
-        let mut knobs = knobs.filter(|knob| space.knobs()[*knob] != KnobKind::Level);
-        knobs.find_map(|knob| {
-            let mut line = space.line(best, knob);
-            line.retain(|point| !self.log.has_failed(*point));
-            let value = |at: usize| space.points()[line[at]][knob];
-            let range = value(line.len() - 1) - value(0);
-            let own = line.iter().position(|point| *point == best)?;
-            let is_measured = |at: &usize| self.log.is_complete(line[*at], 1);
-            let below = (0..own).rev().find(is_measured).unwrap_or(own);
-            let above = (own + 1..line.len()).find(is_measured).unwrap_or(own);
-            let is_wide = |(low, high): &(usize, usize)| {
-                high - low > 1 && value(*high) - value(*low) > MAX_GAP * range
-            };
-            let mut gaps = [(below, own), (own, above)].into_iter();
-            gaps.find(is_wide).map(|(low, high)| line[(low + high) / 2])
-        })
-    }
-
     /// Evaluates every point in turn; used if time or energy is unknown and there is therefore nothing to model.
     fn decide_without_model(&self, stop: Option<StopReason>) -> Decision {
         let mut points = 0..self.log.space.points().len();
@@ -193,6 +184,7 @@ impl Guided {
         let active = self.active_points();
         let measurements = self.measurements(comparison, of_reference, &active, noise)?;
         let posterior = self.draw_samples(of_reference, &active, &measurements)?;
+        self.surprises.predict(&active, &posterior.samples);
         let space = &self.log.space;
         let reference = active
             .iter()
@@ -218,7 +210,7 @@ impl Guided {
         };
         let is_measured = |index: usize| measurements.iter().any(|own| own.point == index);
         let is_neighbour =
-            |index: usize| space.is_near(active[index], active[best], NEIGHBOUR_DISTANCE);
+            |index: usize| space.distance(active[index], active[best]) <= NEIGHBOUR_DISTANCE;
         let greatest = |scores: &[f64], is_wanted: &dyn Fn(usize) -> bool| {
             let mut wanted: Vec<usize> = (0..active.len()).collect();
             wanted.retain(|index| posterior.may_evaluate[*index] && is_wanted(*index));
@@ -229,16 +221,25 @@ impl Guided {
         let is_new = |index: usize| !self.options.is_replay || !is_measured(index);
         let mut next = greatest(&gains, &is_new);
         let gain = next.map_or(0.0, |next| gains[next]);
+        if self.options.is_replay && self.options.prior.is_empty() {
+            let distances = self.distances_to_measurements(&active, &measurements);
+            let is_equal_gain = |index: usize| is_new(index) && gains[index] >= EQUAL_GAIN * gain;
+            next = greatest(&distances, &is_equal_gain).or(next);
+        }
         if gain < NEGLIGIBLE_GAIN {
             let is_unknown_neighbour = |index: usize| !is_measured(index) && is_neighbour(index);
             next = greatest(objective.variances(), &is_unknown_neighbour).or(next);
         }
-        let regrets = objective.regrets(best);
+        let mut regrets = objective.regrets(best);
+        regrets.sort_by(f64::total_cmp);
         let count = regrets.len() as f64;
+        let regret = regrets.iter().sum::<f64>() / count;
+        let quantile = regrets.get((BOUND_QUANTILE * count) as usize);
         let poor = regrets.iter().filter(|regret| **regret > POOR_REGRET);
         Some(Assessment {
             best: active[best],
-            regret: regrets.iter().sum::<f64>() / count,
+            regret,
+            regret_bound: quantile.copied().unwrap_or(regret).max(regret),
             risk: poor.count() as f64 / count,
             next: next.map(|index| active[index]),
             is_limit_risk_irreducible: !modelled.is_empty() && gain < NEGLIGIBLE_GAIN,
@@ -304,7 +305,10 @@ impl Guided {
         let (time, energy) = (of_reference.time.get(), of_reference.energy?.get());
         let points = active.iter().enumerate();
         let all = points.filter_map(|(index, point)| {
-            let mean = comparison.mean(*point)?;
+            let mean = match self.surprises.was_surprising(*point) {
+                true => self.log.median(*point)?,
+                false => comparison.mean(*point)?.clone(),
+            };
             Some(Measurement {
                 point: index,
                 log_ratios: [
@@ -350,6 +354,7 @@ impl Strategy for Guided {
     }
 
     fn tell(&mut self, point: usize, evaluation: Evaluation) {
+        self.notice_surprise(point, &evaluation);
         self.log.record(point, evaluation);
         let decision = self.decision.take();
         if let Some(recommendation) = decision.and_then(|decision| decision.recommendation) {

@@ -6,9 +6,15 @@ use std::rc::Rc;
 
 use sweetspot_stats::Seed;
 
-use super::posterior::{Component, LogRatios, Measurement, Posterior, Sample, rank_curves};
+use super::deviation::Deviation;
+use super::noise_scales::{
+    NoiseModel, RESIDUAL_COUNT, ROUGH_SCALES, SMOOTH_SCALES, default_residual_priors,
+};
+use super::posterior::{
+    Component, LogRatios, Measurement, Posterior, Sample, normalised_weights, rank_curves,
+};
 use super::prior::{LogPriors, Prior};
-use super::residual::{Correlation, Residual};
+use super::residual::{Correlation, Residual, correlation_lengths};
 use super::workload_model::PossibleWorkloads;
 use crate::search::SearchSpace;
 
@@ -35,43 +41,6 @@ const SAMPLED_VALUES: usize = 14_000;
 /// The minimum and the maximum number of posterior samples.
 const SAMPLE_COUNTS: [usize; 2] = [300, 1500];
 
-/// The possible standard deviations of the smooth residual (the slowly varying deviation from a workload's curve), each
-/// with its prior probability.
-const SMOOTH_SCALES: [(f64, f64); 3] = [(0.007, 0.5), (0.015, 0.4), (0.04, 0.1)];
-/// The possible standard deviations of the noise from point to point in recorded results, each with its prior
-/// probability.
-const ROUGH_SCALES: [(f64, f64); 4] = [(0.003, 0.25), (0.01, 0.35), (0.03, 0.25), (0.06, 0.15)];
-/// The possible ratios of the true noise to the assumed default noise, each with its prior probability.
-const DEFAULT_NOISE_FACTORS: [(f64, f64); 4] = [(0.3, 0.25), (1.0, 0.35), (2.0, 0.25), (4.0, 0.15)];
-/// The possible ratios of the true noise to the noise that the caller reported, each with its prior probability.
-const KNOWN_NOISE_FACTORS: [(f64, f64); 4] = [(1.0, 0.6), (1.2, 0.2), (1.6, 0.15), (2.5, 0.05)];
-/// The number of residual processes (models of the deviation from a workload's curve): one for each pair of a smooth
-/// scale and a rough scale or noise factor.
-pub(super) const RESIDUAL_COUNT: usize = SMOOTH_SCALES.len() * ROUGH_SCALES.len();
-
-/// What is known about the noise of evaluations.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum NoiseModel {
-    /// Evaluations are looked up in recorded results: their noise is part of the curve whose optimum is searched.
-    Recorded,
-    /// The noise of every evaluation was reported.
-    Known,
-    /// The noise is not known, and a default is assumed.
-    Unknown,
-}
-
-impl NoiseModel {
-    /// The possible noise, each with its prior probability: standard deviations for recorded results, otherwise factors
-    /// of the assumed noise.
-    const fn scales(self) -> [(f64, f64); 4] {
-        match self {
-            Self::Recorded => ROUGH_SCALES,
-            Self::Known => KNOWN_NOISE_FACTORS,
-            Self::Unknown => DEFAULT_NOISE_FACTORS,
-        }
-    }
-}
-
 /// The model of time and energy over the knobs at one level.
 pub(super) struct Model {
     workloads: PossibleWorkloads,
@@ -82,6 +51,18 @@ pub(super) struct Model {
     /// The number of rounds so far in which the best workloads were subdivided.
     rounds: usize,
     active_set: ActiveSet,
+}
+
+/// The workloads that explain an earlier study.
+pub(super) struct Explanation {
+    /// The logarithm of the posterior weight of each combination of a residual process and a workload.
+    pub(super) log_weights: Vec<((usize, usize), f64)>,
+    /// The index of the workload that explains the study best.
+    pub(super) best_workload: usize,
+    /// The share of the study's variation that this workload explains.
+    pub(super) explained_share: f64,
+    /// How the study deviates from that workload.
+    pub(super) deviation: Deviation,
 }
 
 /// The points at which the posterior is sampled, and cached values that depend only on these points.
@@ -103,36 +84,67 @@ impl Model {
         noise_model: NoiseModel,
         active_set: ActiveSet,
     ) -> Self {
+        let mut workloads = PossibleWorkloads::new(space, power, INITIAL_WORKLOADS);
+        for (number, deviation) in prior.curves() {
+            workloads.add_study(number, deviation);
+        }
+        let log_priors = prior.log_priors(
+            power,
+            INITIAL_WORKLOADS,
+            default_residual_priors(noise_model),
+        );
         Self {
-            workloads: PossibleWorkloads::new(space, power, INITIAL_WORKLOADS),
-            candidates: (0..INITIAL_WORKLOADS).collect(),
-            log_priors: prior.log_priors(
-                power,
-                INITIAL_WORKLOADS,
-                default_residual_priors(noise_model),
-            ),
+            workloads,
+            candidates: (0..log_priors.workloads.len()).collect(),
+            log_priors,
             noise_model,
             rounds: 0,
             active_set,
         }
     }
 
-    /// Returns how well each pair of a residual process and a simulated workload explains recorded results: the pair's
-    /// indices and the logarithm of its posterior weight.
+    /// Finds the candidate workloads and the models of the deviations from them that explain recorded results.
     pub(super) fn explain(
         space: &SearchSpace,
         power: f64,
         measurements: &[Measurement],
-    ) -> Vec<((usize, usize), f64)> {
+    ) -> Option<Explanation> {
         let all: Vec<usize> = (0..space.points().len()).collect();
         let points = all.len();
         let active_set = ActiveSet::without_draws(space, all, Seed::new(0));
         let prior = Prior::default();
         let mut model = Self::new(space, power, &prior, NoiseModel::Recorded, active_set);
         let (components, kept) = model.components(space, measurements);
-        let weights = Posterior::new(&components, measurements, points).log_weights();
+        let posterior = Posterior::new(&components, measurements, points);
+        let log_weights = posterior.log_weights();
+        let best = log_weights.iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
+        let curve = best.0.1;
+        let of_curve = log_weights.iter().filter(|((_, own), _)| *own == curve);
+        let of_curve: Vec<((usize, usize), f64)> = of_curve.copied().collect();
+        let explained_share = explained_share(
+            measurements,
+            &components.first()?.curves_at_measurements[curve],
+        );
+        let mut weights = vec![[0.0; 2]; measurements.len()];
+        for ((component, curve), share) in normalised_weights(&of_curve, 1.0) {
+            let residuals = posterior.residual_weights(component, curve)?;
+            let (time, energy) = residuals.split_at(measurements.len());
+            let smooth = SMOOTH_SCALES[component / ROUGH_SCALES.len()].0;
+            let scale = share * smooth * smooth;
+            for (weight, (time, energy)) in weights.iter_mut().zip(time.iter().zip(energy)) {
+                // The residual of log energy is the sum of those of log time and log power.
+                weight[0] += scale * (time + energy);
+                weight[1] += scale * (time + 2.0 * energy);
+            }
+        }
+        let deviation = Deviation::new(space, correlation_lengths(space), weights, power);
         let number = |((component, curve), weight)| ((component, kept[curve]), weight);
-        weights.into_iter().map(number).collect()
+        Some(Explanation {
+            best_workload: kept[curve],
+            explained_share,
+            deviation,
+            log_weights: log_weights.into_iter().map(number).collect(),
+        })
     }
 
     /// Draws `count` samples of the posterior. Each is a row with the logarithms of time, then of energy, at the active
@@ -280,17 +292,27 @@ impl Model {
     }
 }
 
+/// The share of the variation of measurements that a curve explains. In a study that no setting affects it is about 0:
+/// the deviations from the curve are then noise.
+fn explained_share(measurements: &[Measurement], curve: &[LogRatios]) -> f64 {
+    let variance = |values: &dyn Fn(usize) -> f64| {
+        let count = measurements.len() as f64;
+        let mean = (0..measurements.len()).map(values).sum::<f64>() / count;
+        let squares = (0..measurements.len()).map(|number| (values(number) - mean).powi(2));
+        squares.sum::<f64>()
+    };
+    let total = |values: &dyn Fn(usize, usize) -> f64| {
+        variance(&|number| values(number, 0)) + variance(&|number| values(number, 1))
+    };
+    let measured = total(&|number, value| measurements[number].log_ratios[value]);
+    let left =
+        total(&|number, value| measurements[number].log_ratios[value] - curve[number][value]);
+    (1.0 - left / measured.max(f64::MIN_POSITIVE)).max(0.0)
+}
+
 /// The number of posterior samples to draw for this number of points.
 pub(super) fn sample_count(points: usize) -> usize {
     (SAMPLED_VALUES / points.max(1)).clamp(SAMPLE_COUNTS[0], SAMPLE_COUNTS[1])
-}
-
-/// The prior probability of each residual process if there are no earlier studies.
-fn default_residual_priors(noise_model: NoiseModel) -> [f64; RESIDUAL_COUNT] {
-    let scales = noise_model.scales();
-    std::array::from_fn(|index| {
-        SMOOTH_SCALES[index / scales.len()].1 * scales[index % scales.len()].1
-    })
 }
 
 impl ActiveSet {

@@ -9,9 +9,11 @@ use crate::{Basis, Criteria, Limit, Objective, Outcome};
 /// The objective as a cost (less is better), for every point in every sample of the posterior.
 pub(super) struct ObjectiveSamples {
     points: usize,
-    /// The divisor that turns a difference of costs into a share; absent if costs are divided by the best cost.
-    scale: Option<f64>,
-    /// The cost of every point in the first sample, then in the second one, and so on.
+    /// Whether the costs are shares rather than logarithms.
+    is_share: bool,
+    /// The cost of every point in the first sample, then in the second one, and so on. A cost is the logarithm of the
+    /// objective's value: differences are then relative, as regrets are, and the few possible workloads that are many
+    /// times worse at a point do not hide what the others say about it.
     costs: Vec<f64>,
     means: Vec<f64>,
     variances: Vec<f64>,
@@ -20,7 +22,7 @@ pub(super) struct ObjectiveSamples {
     untried_levels: Vec<Option<usize>>,
 }
 
-/// The cost that is added if a point breaks a limit, as a share of the reference's cost.
+/// The cost that is added if a point breaks a limit, about 5 % of the reference's value.
 const LIMIT_PENALTY: f64 = 0.05;
 
 impl ObjectiveSamples {
@@ -50,18 +52,15 @@ impl ObjectiveSamples {
                 reference: Some(&at_reference),
                 tariff: &criteria.tariff,
             };
-            let reference_cost = cost(criteria, &at_reference, basis)?;
+            let reference_cost = relative_cost(criteria, &at_reference, basis)?;
             for (point, is_excluded) in is_excluded.iter().enumerate() {
                 set(&mut outcome, sample, point);
-                let own = cost(criteria, &outcome, basis)?;
+                let own = relative_cost(criteria, &outcome, basis)?;
                 let meets = |limit: &&Limit| limit.check(&outcome, basis).is_ok();
                 let is_allowed = !is_excluded && limits.iter().all(meets);
                 costs.push(match is_allowed {
                     true => own,
-                    false => {
-                        let divisor = scale(criteria).unwrap_or(reference_cost.abs());
-                        reference_cost.max(own) + LIMIT_PENALTY * divisor
-                    }
+                    false => reference_cost.max(own) + LIMIT_PENALTY,
                 });
             }
         }
@@ -70,7 +69,7 @@ impl ObjectiveSamples {
             mean_over_samples(&costs, points, |cost, point| (cost - means[point]).powi(2));
         Some(Self {
             points,
-            scale: scale(criteria),
+            is_share: is_share(criteria),
             costs,
             means,
             variances,
@@ -78,9 +77,12 @@ impl ObjectiveSamples {
         })
     }
 
-    /// The divisor that turns a difference from this cost into a share of the cost.
-    fn divisor(&self, cost: f64) -> f64 {
-        self.scale.unwrap_or(cost.abs()).max(f64::MIN_POSITIVE)
+    /// The share of the objective's value to which a difference of costs corresponds.
+    fn share(&self, difference: f64) -> f64 {
+        match self.is_share {
+            true => difference,
+            false => libm::expm1(difference),
+        }
     }
 
     /// The point with the least expected cost, among the levels that have measurements.
@@ -92,7 +94,7 @@ impl ObjectiveSamples {
 
     /// By how much the expected cost of a point exceeds that of the point `than`, as a share of the latter.
     pub(super) fn relative_loss(&self, point: usize, than: usize) -> f64 {
-        (self.means[point] - self.means[than]) / self.divisor(self.means[than])
+        self.share(self.means[point] - self.means[than])
     }
 
     /// For each sample, by how much the cost of a point exceeds the least cost of all points, as a share of the
@@ -102,7 +104,7 @@ impl ObjectiveSamples {
         samples
             .map(|sample| {
                 let best = sample.iter().copied().fold(f64::INFINITY, f64::min);
-                (sample[point] - best) / self.divisor(best)
+                self.share(sample[point] - best)
             })
             .collect()
     }
@@ -124,8 +126,7 @@ impl ObjectiveSamples {
         let mut slopes = vec![0.0; self.points];
         let gain = |point: usize| {
             let mean = self.means[point];
-            let divisor = self.divisor(mean);
-            let all = self.variances[point] + (noise * divisor).powi(2);
+            let all = self.variances[point] + noise.powi(2);
             if all <= 0.0 {
                 return 0.0;
             }
@@ -138,7 +139,7 @@ impl ObjectiveSamples {
                 }
             }
             let after = samples.iter().zip(&errors).map(|(sample, error)| {
-                let surprise = sample[point] + error * divisor - mean;
+                let surprise = sample[point] + error - mean;
                 let means = self.means.iter().zip(&slopes).zip(&self.untried_levels);
                 means
                     .filter(|(_, untried)| {
@@ -147,7 +148,7 @@ impl ObjectiveSamples {
                     .map(|((mean, slope), _)| mean + slope * surprise)
                     .fold(f64::INFINITY, f64::min)
             });
-            (now - after.sum::<f64>() / count) / self.divisor(now)
+            now - after.sum::<f64>() / count
         };
         (0..self.points).map(gain).collect()
     }
@@ -212,7 +213,7 @@ impl ObjectiveSamples {
                     .map(|((mean, slope), _)| mean + slope[0] * time + slope[1] * energy)
                     .fold(f64::INFINITY, f64::min)
             });
-            (now - after.sum::<f64>() / count) / self.divisor(now)
+            now - after.sum::<f64>() / count
         };
         (0..self.points).map(gain).collect()
     }
@@ -236,20 +237,30 @@ pub(super) fn objective_noise(criteria: &Criteria, outcome: &Outcome, noise: Noi
         slope(&slower)? * noise.time,
         slope(&more_energy)? * noise.energy,
     );
-    let divisor = scale(criteria).unwrap_or(value.abs());
-    Some(libm::hypot(time, energy) / divisor.max(f64::MIN_POSITIVE))
+    let size = if is_share(criteria) { 1.0 } else { value.abs() };
+    Some(libm::hypot(time, energy) / size.max(f64::MIN_POSITIVE))
 }
 
-/// The divisor that turns a difference of objective values into a share; `None` if the value itself is the divisor.
-/// `gain-minus-loss` is a share already and may be near 0.
-fn scale(criteria: &Criteria) -> Option<f64> {
-    matches!(criteria.objective, Objective::GainMinusLoss).then_some(1.0)
+/// Whether the objective's value is a share of the reference's already: `gain-minus-loss` is, and it may be near 0.
+fn is_share(criteria: &Criteria) -> bool {
+    matches!(criteria.objective, Objective::GainMinusLoss)
 }
 
 /// The objective's value for an outcome as a cost (less is better); `None` if the objective has no value.
 fn cost(criteria: &Criteria, outcome: &Outcome, basis: Basis<'_>) -> Option<f64> {
     let value = criteria.objective.value(outcome, basis).ok()?;
     Some(criteria.objective.direction().as_cost(value))
+}
+
+/// The cost on a scale on which differences are relative: the logarithm of the objective's value, or the value itself
+/// if it is a share.
+fn relative_cost(criteria: &Criteria, outcome: &Outcome, basis: Basis<'_>) -> Option<f64> {
+    let cost = cost(criteria, outcome, basis)?;
+    if is_share(criteria) {
+        return Some(cost);
+    }
+    let logarithm = libm::log(cost.abs().max(f64::MIN_POSITIVE));
+    Some(if cost < 0.0 { -logarithm } else { logarithm })
 }
 
 /// For each point, the mean of `function(value, point)` over the samples; a row of `values` is one sample.

@@ -78,6 +78,21 @@ impl<'a> Posterior<'a> {
             .collect()
     }
 
+    /// The residuals of the measurements from a curve, multiplied by the inverse of their covariance: times first, then
+    /// energies. The expected residual at any point is their sum, weighted by the point's covariances with the
+    /// measurements.
+    pub(super) fn residual_weights(&self, component: usize, curve: usize) -> Option<Vec<f64>> {
+        let weighted = self.components.get(component)?;
+        let mut difference = vec![0.0; 2 * weighted.measurements.len()];
+        set_difference(
+            &mut difference,
+            weighted.measurements,
+            weighted.component.curves_at_measurements.get(curve)?,
+        );
+        weighted.measured_cholesky.solve(&mut difference);
+        Some(difference)
+    }
+
     /// The log weights, flattened until at least [`MIN_EFFECTIVE_CURVES`] curves matter. The curves are a sparse sample
     /// of all possible ones, so it is partly chance which of them explains the measurements best.
     fn tempered_log_weights(&self) -> Vec<((usize, usize), f64)> {

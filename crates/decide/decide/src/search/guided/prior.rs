@@ -1,6 +1,10 @@
 //! The prior from earlier studies: which simulated workloads explain their results, and how large the residuals are.
 
-use super::model::{Model, RESIDUAL_COUNT};
+use std::sync::Arc;
+
+use super::deviation::Deviation;
+use super::model::{Explanation, Model};
+use super::noise_scales::RESIDUAL_COUNT;
 use super::posterior::{LogRatios, Measurement, normalised_weights};
 use crate::search::{EarlierResults, KnobKind, Noise, SearchSpace};
 
@@ -11,6 +15,9 @@ const MAX_TRUST: f64 = 0.8;
 const POWER_SIMILARITY: f64 = 0.5;
 /// The exponent that weakens a study's likelihood, because a study is strong evidence of its own workload only.
 const LIKELIHOOD_EXPONENT: f64 = 0.3;
+/// The share of a study's weight that its own curve has if a workload explains all of its variation; the workloads that
+/// explain it have the rest.
+const MAX_CURVE_SHARE: f64 = 0.5;
 /// The maximum number of points that are used from one study; more of them add little information.
 const MAX_POINTS_PER_STUDY: usize = 12;
 
@@ -29,11 +36,17 @@ struct ExplainedStudy {
     workloads: Vec<(usize, f64)>,
     /// The weight of each residual process in the explanation of the study.
     residuals: [f64; RESIDUAL_COUNT],
+    /// The index of the workload that explains the study best.
+    best_workload: usize,
+    /// The share of the study's variation that this workload explains.
+    explained_share: f64,
+    /// How the study deviates from that workload.
+    deviation: Arc<Deviation>,
 }
 
 /// The logarithms of the prior weights of simulated workloads and residual processes.
 pub(super) struct LogPriors {
-    /// The logarithm of the prior weight of each simulated workload.
+    /// The log prior of each workload of the model, then of the curve of each study.
     pub(super) workloads: Vec<f64>,
     /// The logarithm of the prior weight of each residual process.
     pub(super) residuals: [f64; RESIDUAL_COUNT],
@@ -71,6 +84,12 @@ impl Prior {
         self.studies.is_empty()
     }
 
+    /// The curve of each study: the index of the workload that explains it best, and how the study deviates from it.
+    pub(super) fn curves(&self) -> impl Iterator<Item = (usize, Arc<Deviation>)> {
+        let studies = self.studies.iter();
+        studies.map(|study| (study.best_workload, Arc::clone(&study.deviation)))
+    }
+
     /// The log priors for a job that draws `power` watts per GPU at the reference. `default_residuals` are the
     /// probabilities of the residual processes without earlier studies.
     pub(super) fn log_priors(
@@ -90,10 +109,13 @@ impl Prior {
         for study in &self.studies {
             let share = trust * similarity(study) / all;
             if share <= 0.0 || !share.is_finite() {
+                workload_weights.push(0.0);
                 continue;
             }
+            let of_curve = MAX_CURVE_SHARE * study.explained_share;
+            workload_weights.push(share * of_curve);
             for (number, weight) in &study.workloads {
-                workload_weights[*number] += share * weight;
+                workload_weights[*number] += share * (1.0 - of_curve) * weight;
             }
             for (own, weight) in residual_weights.iter_mut().zip(study.residuals) {
                 *own += share * weight;
@@ -118,7 +140,12 @@ fn explain(knobs: &[KnobKind], study: &EarlierResults) -> Option<ExplainedStudy>
     if measurements.len() < 2 || !(power > 0.0 && power.is_finite()) {
         return None;
     }
-    let log_weights = Model::explain(&space, power, &measurements);
+    let Explanation {
+        log_weights,
+        best_workload,
+        explained_share,
+        deviation,
+    } = Model::explain(&space, power, &measurements)?;
     let mut residuals = [0.0; RESIDUAL_COUNT];
     for ((residual, _), weight) in normalised_weights(&log_weights, 1.0) {
         residuals[residual] += weight;
@@ -131,6 +158,9 @@ fn explain(knobs: &[KnobKind], study: &EarlierResults) -> Option<ExplainedStudy>
         reference_power: power,
         workloads,
         residuals,
+        best_workload,
+        explained_share,
+        deviation: Arc::new(deviation),
     })
 }
 

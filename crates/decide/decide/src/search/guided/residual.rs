@@ -70,6 +70,12 @@ impl Residual {
     }
 }
 
+/// The distances over which deviations are correlated, for each knob.
+pub(super) fn correlation_lengths(space: &SearchSpace) -> Vec<f64> {
+    let ranges = ranges(space).into_iter();
+    ranges.map(|range| range * CORRELATION_LENGTH).collect()
+}
+
 /// The correlation of two points: the product of their correlations along each knob.
 fn point_correlation(space: &SearchSpace, ranges: &[f64], a: usize, b: usize) -> f64 {
     let (a, b) = (&space.points()[a], &space.points()[b]);

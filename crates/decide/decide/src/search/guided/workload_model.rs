@@ -7,7 +7,9 @@
 //! a knee. A power cap lowers the clock until the power does not exceed the cap.
 
 use std::ops::Range;
+use std::sync::Arc;
 
+use super::deviation::Deviation;
 use super::posterior::LogRatios;
 use crate::search::{KnobKind, SearchSpace};
 
@@ -55,6 +57,9 @@ struct PossibleWorkload {
     reference_time: f64,
     /// The workload's energy at the reference, in watts times the unit of `reference_time`.
     reference_energy: f64,
+    /// How an earlier study deviates from the workload that explains it best; absent for a workload of the model
+    /// alone.
+    deviation: Option<Arc<Deviation>>,
 }
 
 /// Simulated workloads that all draw the same power at the reference.
@@ -77,13 +82,20 @@ impl PossibleWorkloads {
             columns: Vec::new(),
         };
         for number in 0..count {
-            workloads.add(low_discrepancy(number), half_width);
+            workloads.add(low_discrepancy(number), half_width, None);
         }
         workloads
     }
 
+    /// Adds a workload with the parameters of the initial one of this index, and with the deviation of an earlier study
+    /// from it.
+    pub(super) fn add_study(&mut self, number: usize, deviation: Arc<Deviation>) {
+        let half_width = self.all[number].half_width;
+        self.add(low_discrepancy(number), half_width, Some(deviation));
+    }
+
     /// Adds the workload that has these parameters.
-    fn add(&mut self, parameters: Parameters, half_width: f64) {
+    fn add(&mut self, parameters: Parameters, half_width: f64, deviation: Option<Arc<Deviation>>) {
         let cap = self.reference.cap;
         let workload = Workload::new(&parameters, self.power, cap);
         let (time, energy) = workload.time_and_energy(cap, 1.0);
@@ -93,6 +105,7 @@ impl PossibleWorkloads {
             workload,
             reference_time: time,
             reference_energy: energy,
+            deviation,
         });
     }
 
@@ -108,6 +121,7 @@ impl PossibleWorkloads {
         let (centre, half_width) = (own.parameters, own.half_width);
         let narrower = half_width * libm::pow(parts as f64, -1.0 / PARAMETER_COUNT as f64);
         own.half_width = narrower;
+        let deviation = own.deviation.clone();
         let first = self.all.len();
         for new in first..first + parts - 1 {
             let offsets = low_discrepancy(new);
@@ -117,7 +131,7 @@ impl PossibleWorkloads {
                 let value = value.abs();
                 if value > 1.0 { 2.0 - value } else { value }
             });
-            self.add(parameters, narrower);
+            self.add(parameters, narrower, deviation.clone());
         }
         let new = first..self.all.len();
         let mut columns = std::mem::take(&mut self.columns);
@@ -159,9 +173,13 @@ impl PossibleWorkloads {
             _ => 1.0,
         };
         let (time, energy) = own.workload.time_and_energy(here.cap, clock);
+        let deviation = own.deviation.as_ref().map_or([0.0; 2], |deviation| {
+            let points = space.points();
+            deviation.log_ratios(&points[point], &points[space.reference()], self.power)
+        });
         [
-            libm::log(time / own.reference_time),
-            libm::log(energy / own.reference_energy),
+            libm::log(time / own.reference_time) + deviation[0],
+            libm::log(energy / own.reference_energy) + deviation[1],
         ]
     }
 }
