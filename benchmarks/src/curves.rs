@@ -1,7 +1,11 @@
-//! Curves of time and energy over the power cap: those of power_capping_2022, and random ones of the same form.
+//! Curves of time and energy over the power cap: those that were fitted to power_capping_2022, random ones of the same
+//! form, and the measured ones of the Zeus project.
+
+use std::path::Path;
 
 use anyhow::{Context, Result};
 use sweetspot_decide::Outcome;
+use sweetspot_fit::{EnergyColumn, RecordColumns, RecordedKnob, read_curves};
 use sweetspot_quantity::{Joules, Seconds};
 use sweetspot_stats::Seed;
 
@@ -123,4 +127,33 @@ pub fn random_curve(number: u64) -> Curve {
     };
     let step = if high > 400.0 { 10.0 } else { 5.0 };
     model.curve(format!("random {number}"), low, high, step)
+}
+
+/// Reads the measured curves of a GPU in the Zeus project; `None` if the file is absent.
+pub fn measured_curves(gpu: &str) -> Result<Option<Vec<Curve>>> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/measured_zeus");
+    let file = folder.join(format!("summary_power_{gpu}.csv"));
+    let Ok(text) = std::fs::read_to_string(&file) else {
+        return Ok(None);
+    };
+    let columns = RecordColumns {
+        knobs: vec![RecordedKnob::named("power_limit")],
+        time: "time_per_epoch".to_owned(),
+        energy: EnergyColumn::Power("average_power".to_owned()),
+        group: ["dataset", "network", "batch_size", "optimizer"]
+            .map(str::to_owned)
+            .to_vec(),
+        reference: None,
+    };
+    let curves = read_curves(&file.display().to_string(), &text, &columns)?;
+    let curve = |curve: sweetspot_fit::RecordedCurve| {
+        let caps = curve.space.points().iter().map(|point| point[0]).collect();
+        let points = curve.records.iter().filter_map(|runs| Outcome::mean(runs));
+        Curve {
+            name: format!("{gpu} {}", curve.name()),
+            caps,
+            points: points.collect(),
+        }
+    };
+    Ok(Some(curves.into_iter().map(curve).collect()))
 }

@@ -8,7 +8,6 @@
 //! measured ones of the Zeus project.
 
 mod all_gpus;
-mod curves;
 mod other_strategies;
 mod table;
 
@@ -22,7 +21,7 @@ use sweetspot_decide::search::{
 use sweetspot_decide::{Objective, Outcome};
 use sweetspot_stats::Seed;
 
-use curves::{Curve, published_curves, random_curve};
+use sweetspot_benchmarks::curves::{Curve, published_curves, random_curve};
 
 /// The relative noise of time and energy of an evaluation.
 const NOISE: f64 = 0.01;

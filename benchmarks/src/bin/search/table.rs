@@ -10,8 +10,8 @@ use sweetspot_decide::{Objective, Outcome};
 use sweetspot_stats::Seed;
 
 use super::NOISE;
-use super::curves::{Curve, measured_curves, published_curves, random_curve};
 use super::other_strategies::{GaussianProcess, RandomSearch};
+use sweetspot_benchmarks::curves::{Curve, measured_curves, published_curves, random_curve};
 
 /// The largest number of evaluations of a search.
 const MAX_EVALUATIONS: usize = 16;

@@ -1,7 +1,8 @@
 //! How the results of an earlier study deviate from the workload that explains them best.
 
+use sweetspot_stats::matern;
+
 use super::posterior::LogRatios;
-use super::residual::matern;
 use crate::search::{KnobKind, SearchSpace};
 
 /// The smooth part of the deviation of a study from a workload's curve: a function of the knobs that holds what the

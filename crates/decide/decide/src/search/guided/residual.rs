@@ -1,6 +1,8 @@
 //! Residuals: the differences between the true curve and a workload's curve, modelled as Gaussian processes over the
 //! points.
 
+use sweetspot_stats::matern;
+
 use crate::search::SearchSpace;
 
 /// A residual process: the standard deviations of log time and of log power around a workload's curve. The residual of
@@ -95,10 +97,4 @@ fn ranges(space: &SearchSpace) -> Vec<f64> {
             if high > low { high - low } else { 1.0 }
         })
         .collect()
-}
-
-/// The Matérn 5/2 correlation of two points at this distance, in correlation lengths.
-pub(super) fn matern(distance: f64) -> f64 {
-    let x = libm::sqrt(5.0) * distance;
-    (1.0 + x + x * x / 3.0) * libm::exp(-x)
 }

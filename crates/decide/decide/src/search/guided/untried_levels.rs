@@ -1,10 +1,9 @@
 //! Predictions for levels without measurements: the curve of the most similar measured level, shifted by a Gaussian
 //! process over the levels.
 
-use sweetspot_stats::{Cholesky, Seed};
+use sweetspot_stats::{Cholesky, Seed, matern};
 
 use super::levels::{Levels, PosteriorSamples};
-use super::residual::matern;
 
 /// The prior standard deviation of the linear trend: the change of log time over the whole range of a level knob.
 const TREND_DEVIATION: f64 = 1.5;
