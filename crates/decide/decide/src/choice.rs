@@ -31,10 +31,11 @@ pub struct Choice {
     /// The number of runs of the allowed candidate with the fewest runs. With a single run each, the noise of runs is
     /// assumed.
     pub fewest_runs: usize,
-    /// The probability that the choice is not better than the reference; absent without a reference.
+    /// The probability that the choice is not better than the reference; absent if the reference has no value or does
+    /// not meet the limits.
     pub chance_of_no_gain: Option<f64>,
-    /// The expected loss if the choice is used instead of the truly best allowed candidate, as a share; absent if the
-    /// objective has no positive value for two candidates.
+    /// The expected loss if the choice is used instead of the truly best allowed candidate, as a share; that of the
+    /// reference if it is as good. Absent if the objective has no positive value for two candidates.
     pub expected_loss: Option<f64>,
     /// The candidates that could not be chosen, each with the reason.
     pub excluded: Vec<Excluded>,
@@ -230,22 +231,36 @@ impl Comparison {
             .as_ref()
             .map(|all| all.against_reference(candidate));
         let standing = standing.filter(|_| !matches!(rule, Rule::Searched(_)));
+        let can_keep_reference = reference.is_some() && reference_breaks.is_empty();
+        let keeps_reference =
+            can_keep_reference && matches!(standing, Some(Standing::Same | Standing::Worse));
         Ok(Choice {
             candidate,
             value: judged.estimate,
             runner_up,
-            against_reference: reference
-                .map(|reference| judged.margin(&reference, objective, standing)),
+            against_reference: reference.map(|reference| {
+                let of_reference = reference.estimate.value;
+                let all = assessment.as_ref().filter(|_| standing.is_some());
+                Margin {
+                    interval95: all
+                        .and_then(|all| all.margin_interval(candidate, objective, of_reference)),
+                    ..judged.margin(&reference, objective, standing)
+                }
+            }),
             reference_breaks,
             may_be_best,
             preferred_of,
             fewest_runs: fewest_runs.unwrap_or(0),
             chance_of_no_gain: assessment
                 .as_ref()
+                .filter(|_| can_keep_reference)
                 .and_then(|assessment| assessment.chance_of_no_gain(candidate)),
             expected_loss: assessment
                 .as_ref()
-                .and_then(|assessment| assessment.expected_loss(candidate, &indices)),
+                .and_then(|assessment| match keeps_reference {
+                    true => assessment.expected_loss_of_reference(&indices),
+                    false => assessment.expected_loss(candidate, &indices),
+                }),
             excluded,
             per_item: self.is_per_item(),
         })

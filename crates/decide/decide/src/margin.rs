@@ -1,7 +1,7 @@
 //! Values with their confidence intervals, and the differences between them.
 
 use sweetspot_quantity::Ratio;
-use sweetspot_stats::{Difference, Interval};
+use sweetspot_stats::Interval;
 
 use crate::Objective;
 
@@ -34,7 +34,8 @@ pub enum Standing {
 pub struct Margin {
     /// The difference in the unit of the objective; negative if the first configuration is worse.
     pub by: f64,
-    /// The 95 % confidence interval of the difference (Welch); absent if one of the two has a single run.
+    /// The interval that contains the differences of all configurations from the reference with 95 % probability;
+    /// absent if the second configuration is not the reference, or without a statistical model.
     pub interval95: Option<Interval>,
     /// The difference as a share of the second configuration's value; absent if that value is zero, and for
     /// `gain-minus-loss`, which is a share already.
@@ -65,28 +66,13 @@ impl Judged {
             true => 0.0,
             false => as_cost(others) - as_cost(own),
         };
-        let values = |judged: &Self| -> Vec<f64> {
-            let values = judged.values.iter();
-            values.map(|value| as_cost(*value)).collect()
-        };
-        let difference = Difference::of(&values(other), &values(self));
         let relative = by / others.abs();
         let has_scale = relative.is_finite() && objective != Objective::GainMinusLoss;
-        let interval95 = difference
-            .and_then(|difference| Some(shifted(difference.interval95?, by - difference.mean)));
         Margin {
             by,
-            interval95,
+            interval95: None,
             relative: has_scale.then_some(Ratio::new(relative)),
             standing: standing.unwrap_or(Standing::Unknown),
         }
-    }
-}
-
-/// Returns the interval shifted by `by`.
-pub(crate) fn shifted(interval: Interval, by: f64) -> Interval {
-    Interval {
-        low: interval.low + by,
-        high: interval.high + by,
     }
 }

@@ -36,7 +36,7 @@ pub enum NoChoice {
     },
     /// All runs took equally long, so the command may run for a fixed time.
     #[error(
-        "all runs took equally long and the work they did is unknown, so they cannot be compared; let the workload report its progress, or give the number of items per run"
+        "the settings took equally long, within the noise of their runs, and the work they did is unknown, so they cannot be compared; let the workload report its progress, or give the number of items per run"
     )]
     EqualTimes,
     /// No candidate meets the limits.

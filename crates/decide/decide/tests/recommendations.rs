@@ -203,3 +203,35 @@ fn the_change_against_the_reference_has_an_honest_interval() {
     });
     assert!(covered.count() >= 36);
 }
+
+#[test]
+fn keeping_the_reference_is_not_certain_while_a_large_gain_is_likely() {
+    // Two settings, of which one is 12 % better, with noise of 3 %: three runs do not suffice.
+    let mut kept = 0;
+    for seed in 0..20 {
+        let all = candidates(&[(125.0, 14_000.0), (100.0, 20_000.0)], 3, 0.03, seed);
+        let choice = recommend(&along_axis(&all), Objective::Edp, Preference::Time);
+        if choice.reference_is_as_good() == Some(true) {
+            kept += 1;
+            assert!(choice.expected_loss.unwrap() > 0.01, "{seed}: {choice:?}");
+        }
+    }
+    assert!(kept < 18, "{kept} of 20");
+}
+
+#[test]
+fn a_significant_gain_has_an_interval_above_zero_and_little_doubt() {
+    for seed in 0..10 {
+        let comparison = along_axis(&candidates(&curve(), 2, 0.02, seed));
+        for objective in [Objective::Edp, Objective::Energy, Objective::GainMinusLoss] {
+            let choice = recommend(&comparison, objective, Preference::Time);
+            let interval = choice.against_reference.unwrap().interval95.unwrap();
+            let is_better = choice.reference_is_as_good() == Some(false);
+            assert!(
+                !is_better || interval.low > 0.0,
+                "{seed} {objective}: {choice:?}"
+            );
+            assert!(!is_better || choice.chance_of_no_gain.unwrap() <= 0.025);
+        }
+    }
+}

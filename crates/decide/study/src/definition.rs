@@ -288,6 +288,19 @@ impl Definition {
         {
             return bad("until must be more than 0 % and less than 100 %");
         }
+        if self.until.is_none() && self.at_most.is_some() {
+            return bad("at-most needs until: it is the maximum number of runs that until adds to");
+        }
+        if self.at_most.is_some_and(|most| most < self.repeat()) {
+            return bad("at-most must not be less than the number of runs of each configuration");
+        }
+        if matches!(self.until, Some(Until::Certainty(_)))
+            && matches!(self.objective, Some(Objective::Cost | Objective::Carbon))
+        {
+            return bad(
+                "until sure cannot be used for cost or carbon, whose prices may change later: use the objective energy or eds:K",
+            );
+        }
         if self.evaluations.is_some_and(|most| most < 2) {
             return bad("evaluations must be at least 2: the reference and one more run");
         }
@@ -322,11 +335,10 @@ impl Definition {
 
     /// The number of runs of each configuration.
     pub fn repeat(&self) -> u32 {
-        let default = match self.until {
-            Some(Until::Certainty(_)) => MIN_RUNS,
-            _ => 5,
-        };
-        self.repeat.unwrap_or(default)
+        match self.until {
+            Some(Until::Certainty(_)) => self.repeat.unwrap_or(MIN_RUNS).max(MIN_RUNS),
+            _ => self.repeat.unwrap_or(5),
+        }
     }
 
     /// The seed from which all random numbers of the study are derived.

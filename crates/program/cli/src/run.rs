@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use sweetspot_device::Settings;
 use sweetspot_report::recommendation;
 use sweetspot_session::measure::{MeasureRequest, ProgressPattern};
@@ -68,6 +68,12 @@ fn choose_configuration(study: &Path, args: &RunArgs) -> Result<(Configuration, 
             folder.display()
         )
     })?;
+    if choice.against_reference.is_none() {
+        bail!(
+            "the study in {} recommends no setting, because its reference has no result to compare with: measure the reference with `sweetspot sweep --resume`",
+            folder.display()
+        );
+    }
     // If nothing is better than the reference, no setting has to be changed.
     let point = match choice.reference_is_as_good() {
         Some(true) => &study.reference,

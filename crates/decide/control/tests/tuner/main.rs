@@ -97,7 +97,7 @@ fn a_cap_that_does_not_bind_is_reported() {
     let tuned = job.finish();
     let why = tuned.gave_up.unwrap().to_string();
     assert!(
-        why.contains("the cap does not bind") && why.contains("tuning the core clock"),
+        why.contains("the cap does not bind") && why.contains("the knob core-clock"),
         "{why}"
     );
 }

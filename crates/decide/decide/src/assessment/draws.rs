@@ -37,6 +37,8 @@ const RIVALS: [usize; 2] = [4, 64];
 const CONFIDENCE: f64 = 0.95;
 /// A difference of so many standard deviations is beyond every critical value.
 const OBVIOUS: f64 = 9.0;
+/// A difference is significant only if it is absent in at most this share of the draws.
+const MAX_DOUBT: f64 = 0.025;
 /// Differences of log cost below this are rounding errors.
 const ROUNDING: f64 = 1e-9;
 
@@ -123,10 +125,30 @@ impl CostDraws {
         deviations.get(row * self.rivals.len() + column).copied()
     }
 
-    /// Whether configuration `a` costs more than `b` by at least this number of standard deviations.
+    /// Whether configuration `a` costs more than `b` by at least this number of standard deviations, and in almost all
+    /// draws: in a mixture, a few draws may be far from the others.
     fn is_worse(&self, a: usize, b: usize, critical: f64) -> bool {
-        let deviation = self.deviation(&self.deviations, a, b);
-        deviation.is_some_and(|deviation| self.means[a] - self.means[b] > critical * deviation)
+        let Some(deviation) = self.deviation(&self.deviations, a, b) else {
+            return false;
+        };
+        self.means[a] - self.means[b] > critical * deviation
+            && self.share_not_worse(a, b) <= MAX_DOUBT
+    }
+
+    /// The share of the draws in which configuration `a` costs no more than `b`.
+    fn share_not_worse(&self, a: usize, b: usize) -> f64 {
+        let draws = self.values.chunks_exact(self.points);
+        let count = draws.len() as f64;
+        draws.filter(|draw| draw[a] <= draw[b]).count() as f64 / count
+    }
+
+    /// The mean difference of the log costs of the reference and a configuration, and the half-width of the interval
+    /// that contains the differences of all configurations with 95 % probability; `None` without a reference.
+    pub(super) fn gain_interval(&self, point: usize) -> Option<(f64, f64)> {
+        let reference = self.reference?;
+        let deviation = self.deviation(&self.deviations, reference, point)?;
+        let mean = self.means[reference] - self.means[point];
+        Some((mean, self.reference_critical * deviation))
     }
 
     /// Whether a configuration costs significantly less than the reference; false without a reference.

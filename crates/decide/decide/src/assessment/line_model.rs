@@ -30,6 +30,8 @@ impl LinePosition {
 
 /// The smallest variance of a value, which makes matrices invertible.
 const JITTER: f64 = 1e-11;
+/// A component is negligible if its log weight is less than the best one's by this.
+const NEGLIGIBLE: f64 = -6.0;
 /// The maximum number of lines, and of configurations of a line, by which processes are weighted; more add little.
 const MAX_WEIGHING_LINES: usize = 8;
 /// See [`MAX_WEIGHING_LINES`].
@@ -199,12 +201,14 @@ fn weighted_components(lines: &[Line], noise: &RunNoise, has_order: bool) -> Vec
     components
 }
 
-/// Divides `count` draws among the components in proportion to their weights; components with a share of less than
-/// half a draw get none.
+/// Divides `count` draws among the components in proportion to their weights; components of negligible weight get none.
 fn even_shares(components: &[Component], count: usize) -> Vec<(&Component, usize)> {
     let best = components.iter().map(|component| component.log_weight);
     let best = best.fold(f64::NEG_INFINITY, f64::max);
-    let weight = |component: &Component| libm::exp(component.log_weight - best);
+    let weight = |component: &Component| match component.log_weight - best {
+        difference if difference < NEGLIGIBLE => 0.0,
+        difference => libm::exp(difference),
+    };
     let sum: f64 = components.iter().map(weight).sum();
     let (mut cumulative, mut given) = (0.0, 0);
     let mut shares = Vec::new();

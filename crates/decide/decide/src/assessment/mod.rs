@@ -18,7 +18,7 @@ const MAX_DRAWS: usize = 1500;
 /// The least number of draws.
 const MIN_DRAWS: usize = 400;
 /// The maximum of the number of draws times the number of configurations.
-const MAX_DRAWN_VALUES: usize = 250_000;
+const MAX_DRAWN_VALUES: usize = 100_000;
 
 /// What the runs say about one objective at every candidate. Each kind of statement (which candidates may be the
 /// best, which are better than the reference) holds for all candidates together with 95 % probability.
@@ -167,6 +167,34 @@ impl Assessment {
                 low: at(0.025),
                 high: at(0.975),
             },
+        })
+    }
+
+    /// The expected loss if the reference is used instead of the truly best of `allowed`, as a share.
+    pub fn expected_loss_of_reference(&self, allowed: &[usize]) -> Option<f64> {
+        Some(
+            self.draws
+                .expected_loss(self.reference?, &self.rows_of(allowed)),
+        )
+    }
+
+    /// The interval of the difference between the reference and a candidate in the unit of the objective, positive if
+    /// the candidate is better. It contains the differences of all candidates with 95 % probability.
+    pub(crate) fn margin_interval(
+        &self,
+        candidate: usize,
+        objective: Objective,
+        of_reference: f64,
+    ) -> Option<Interval> {
+        let (mean, half) = self.draws.gain_interval(self.row(candidate)?)?;
+        let by = |difference: f64| match objective {
+            Objective::GainMinusLoss => -(2.0 - of_reference) * libm::expm1(-difference),
+            _ if objective.is_maximised() => of_reference * libm::expm1(difference),
+            _ => -of_reference * libm::expm1(-difference),
+        };
+        Some(Interval {
+            low: by(mean - half),
+            high: by(mean + half),
         })
     }
 

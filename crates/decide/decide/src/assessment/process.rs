@@ -41,10 +41,11 @@ const LENGTHS: [f64; 2] = [0.4, 1.2];
 const BENDS: [(f64, f64); 3] = [(0.0, 0.5), (0.003, 0.3), (0.012, 0.2)];
 /// The correlation length of the local part.
 const BEND_LENGTH: f64 = 0.15;
-/// The possible standard deviations of the independent part, each with its prior probability.
-const ROUGH: [(f64, f64); 3] = [(0.0, 0.75), (0.004, 0.15), (0.02, 0.1)];
+/// The possible standard deviations of the independent part, each with its prior probability. No two settings are
+/// exactly alike.
+const ROUGH: [(f64, f64); 3] = [(0.0005, 0.75), (0.004, 0.15), (0.02, 0.1)];
 /// The possible standard deviations of the independent part of a line without order, all equally likely.
-const ROUGH_WITHOUT_ORDER: [f64; 7] = [0.0, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0];
+const ROUGH_WITHOUT_ORDER: [f64; 7] = [0.0005, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0];
 
 impl Process {
     /// The covariance of the smooth and the local part at two positions.

@@ -77,7 +77,7 @@ fn unusual_studies_are_explained() {
         ("no-energy", "the energy is unknown"),
         ("zero-time", "1 configurations have a time of zero"),
         ("never-run", "no configuration has been run"),
-        ("single", "the noise of runs is assumed, not measured"),
+        ("single", "the noise of runs is estimated, not measured"),
     ] {
         let shown = report_of(name).replace("\n  ", " ");
         assert!(shown.contains(words), "{name}: {shown}");

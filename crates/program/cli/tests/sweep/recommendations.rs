@@ -92,7 +92,7 @@ fn a_study_of_few_runs_says_how_to_add_more() {
     let args = [&CAPS[..], &["--repeat", "1", "--study", "few"]].concat();
     let shown = text(&sweetspot(folder.path(), &args).stdout);
     assert!(
-        shown.contains("the noise of runs is assumed, not measured"),
+        shown.contains("the noise of runs is estimated, not measured"),
         "{shown}"
     );
     let command = "sweetspot sweep --resume few --repeat 5";

@@ -4,7 +4,7 @@ use sweetspot_decide::{Exclusion, Margin, Objective, Standing};
 use sweetspot_quantity::Ratio;
 
 use crate::analysis::choices::{caveats, keep_instruction, set_instruction};
-use crate::analysis::recommendation::reason;
+use crate::analysis::recommendation::{reason, without_reference};
 use crate::analysis::view::StudyView;
 use crate::wording::{format_amount, format_percent, join_words};
 
@@ -53,6 +53,20 @@ impl Answer {
                 };
             }
         };
+        if choice.against_reference.is_none() {
+            return Self {
+                headline: "No recommendation".to_owned(),
+                reason: without_reference(view, choice) + &within,
+                energy: None,
+                time: None,
+                power: None,
+                facts: left_out(view)
+                    .map(|text| ("left out".to_owned(), text))
+                    .into_iter()
+                    .collect(),
+                notes: warnings(view),
+            };
+        }
         let objective = criteria.objective;
         let keep = view.keeps_reference();
         let relative = view.relative(choice.candidate).filter(|_| !keep);

@@ -90,7 +90,7 @@ pub fn caveats(choice: &Choice) -> Vec<&'static str> {
             .push("All runs took equally long, so they are compared for the same number of items.");
     }
     if choice.fewest_runs < 2 {
-        caveats.push("With one run of a setting, the noise of runs is assumed, not measured.");
+        caveats.push("With one run of a setting, the noise of runs is estimated, not measured.");
     }
     caveats
 }

@@ -31,9 +31,10 @@ pub struct Recommendation {
 }
 
 impl Recommendation {
-    /// Makes the recommendation; `None` if no point can be chosen.
+    /// Makes the recommendation; `None` if no point can be chosen, or if the reference has no result to compare with.
     pub fn from_view(view: &StudyView<'_>) -> Option<Self> {
         let choice = view.choice.as_ref().ok()?;
+        choice.against_reference.as_ref()?;
         let change = !view.keeps_reference();
         let changed = |objective: Objective| {
             let assessment = view.comparison.assess(objective).filter(|_| change)?;
@@ -86,6 +87,9 @@ pub fn recommendation(study: &Study, criteria: &Criteria) -> String {
         Ok(choice) => choice,
         Err(reason) => return format!("Nothing to recommend: {reason}."),
     };
+    if choice.against_reference.is_none() {
+        return format!("No recommendation: {}.", without_reference(&view, choice));
+    }
     let reason = reason(&view, choice);
     if view.keeps_reference() {
         let keep = keep_instruction(&view.varied, &study.reference);
@@ -112,6 +116,9 @@ pub fn recommendation(study: &Study, criteria: &Criteria) -> String {
         );
         return text;
     }
+    if !choice.reference_breaks.is_empty() {
+        text += " The reference does not meet the limits.";
+    }
     text += &ties_sentence(&view, choice);
     text += &certainty_sentence(&view, choice);
     for caveat in caveats(choice) {
@@ -131,6 +138,16 @@ pub fn suggested_runs(study: &Study, criteria: &Criteria) -> Option<usize> {
         && choice.fewest_runs < ENOUGH_RUNS
         && choice.may_be_best.len() > 1;
     is_useful.then_some(SUGGESTED)
+}
+
+/// Says that the reference has no result, and which of the other settings is the best.
+pub fn without_reference(view: &StudyView<'_>, choice: &Choice) -> String {
+    format!(
+        "the reference ({}) has no result to compare with; of the settings that ran, {} has the best {}",
+        view.reference_setting(),
+        view.setting(choice.candidate),
+        view.criteria.objective
+    )
 }
 
 /// Says how certain the recommendation is, if the study added runs to make it certain.
@@ -157,12 +174,13 @@ fn ties_sentence(view: &StudyView<'_>, choice: &Choice) -> String {
     match &names[..] {
         [] => String::new(),
         [one] => format!(" {one} may be as good."),
-        [first, .., last] if names.len() > 4 => {
+        [first, .., last] if names.len() > 4 && view.varied.len() == 1 => {
             format!(
                 " {} others from {first} to {last} may be as good.",
                 names.len()
             )
         }
+        many if many.len() > 4 => format!(" {} others may be as good.", many.len()),
         [most @ .., last] => format!(" {} and {last} may be as good.", most.join(", ")),
     }
 }

@@ -40,7 +40,7 @@ pub fn compare_html(compared: &StudyComparison<'_>) -> String {
         @for side in 1..compared.studies.len() { (against(compared, side)) }
     };
     let foot = html! {
-        p { "Differences are in percent of the first study; in brackets: not significant at the 5 % level (Welch's test); with a question mark: single runs, significance unknown." }
+        p { "Differences are in percent of the first study; in brackets: not significant at the 5 % level, all settings together; with a question mark: single runs, significance unknown." }
     };
     page(&names.join(" and "), &subtitle, &body, &foot)
 }

@@ -4,6 +4,7 @@ use sweetspot_decide::{Objective, Outcome};
 
 use super::{CommonSetting, ComparedQuantity, RelativeDifference, StudyComparison};
 use crate::analysis::choices::objective_label;
+use crate::analysis::recommendation::recommendation;
 use crate::analysis::view::StudyView;
 use crate::table::Table;
 use crate::wording::{format_amount, format_percent, wrap};
@@ -18,6 +19,7 @@ pub fn compare_text(compared: &StudyComparison<'_>) -> String {
         wrap(&studies_text(compared), 4),
         wrap(&summary, 2),
         best(compared).to_terminal(),
+        wrap(&recommendations(compared), 2),
     ];
     for side in 1..compared.studies.len() {
         let (rows, more) = differences(compared, side, MAX_ROWS);
@@ -49,6 +51,7 @@ pub fn compare_markdown(compared: &StudyComparison<'_>) -> String {
         studies_text(compared).replace('\n', "\n\n"),
         summary,
         best(compared).to_markdown(),
+        recommendations(compared).replace('\n', "\n\n"),
     ];
     for side in 1..compared.studies.len() {
         let (rows, _) = differences(compared, side, usize::MAX);
@@ -62,7 +65,7 @@ pub fn compare_markdown(compared: &StudyComparison<'_>) -> String {
 }
 
 /// The explanation of brackets and question marks in the tables.
-const LEGEND: &str = "Differences are in percent of the first study; in brackets: not significant at the 5 % level (Welch); with a question mark: single runs, significance unknown.";
+const LEGEND: &str = "Differences are in percent of the first study; in brackets: not significant at the 5 % level, all settings together; with a question mark: single runs, significance unknown.";
 
 /// Lists the names of the studies and what they contain.
 fn studies_text(compared: &StudyComparison<'_>) -> String {
@@ -81,6 +84,20 @@ fn studies_text(compared: &StudyComparison<'_>) -> String {
         )
     });
     names.collect::<Vec<_>>().join("\n")
+}
+
+/// Writes the recommendation of each study.
+fn recommendations(compared: &StudyComparison<'_>) -> String {
+    let studies = compared.studies.iter();
+    let lines = studies.map(|side| {
+        let view = &side.view;
+        format!(
+            "{}: {}",
+            side.name,
+            recommendation(view.study, view.criteria)
+        )
+    });
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 /// The heading above the tables of one study.
