@@ -24,24 +24,22 @@ pub enum NoValue {
     #[error("the workload did not report `{0}`")]
     NotReported(String),
     /// There is no reference to compare with.
-    #[error("there is no reference to compare with; measure one, or name one with --reference")]
+    #[error("there is no reference to compare with; measure it, or name another one")]
     NoReference,
     /// The reference lacks a value that the comparison needs.
     #[error("the reference has no value: {0}")]
     Reference(Box<NoValue>),
     /// The cost needs a price, and none is given.
-    #[error(
-        "there is no price; give one per kWh (--price-per-kwh), per GPU-hour (--price-per-gpu-hour) or both"
-    )]
+    #[error("there is no price; give a price per kWh, a price per GPU-hour, or both")]
     NoPrice,
     /// No carbon intensity is given.
     #[error(
-        "the carbon intensity of the electricity is unknown; give its grams per kWh (--carbon), either one number or 24 numbers by the hour of day"
+        "the carbon intensity of the electricity is unknown; give the grams of carbon dioxide per kWh, as one number or as 24 numbers for the hours of the day"
     )]
     NoIntensity,
     /// The carbon intensity depends on the hour, and the hour is unknown.
     #[error(
-        "the hour at which the run started is unknown; give the hour at which it is to start (--start 14:30), or one carbon intensity for the whole day"
+        "the hour at which the run started is unknown; give the hour at which it is to start, or one carbon intensity for the whole day"
     )]
     NoStart,
     /// The value is infinite or not a number.

@@ -185,4 +185,4 @@ impl Display for TuneNotice {
 }
 
 /// Help text on how a job reports its progress.
-pub const PROGRESS_HELP: &str = "report it by `sweetspot.progress(items=N)` in a Python program, `sweetspot_progress` in C or `Writer::progress` in Rust (docs/link.md), or give --progress 'REGEX' for the command's output; --objective power needs none";
+pub const PROGRESS_HELP: &str = "report it by `sweetspot.progress(items=N)` in a Python program, `sweetspot_progress` in C or `Writer::progress` in Rust (docs/link.md), or give a progress pattern for the command's output; the objective power needs none";

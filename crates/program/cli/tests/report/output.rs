@@ -98,8 +98,11 @@ fn a_chosen_objective_without_a_value_gives_exit_code_1() {
     let folder = tempfile::tempdir().unwrap();
     caps(6).write_to(&folder.path().join("caps"));
     for (args, words) in [
-        (["--objective", "cost"], "--price-per-kwh"),
-        (["--objective", "carbon"], "--carbon"),
+        (["--objective", "cost"], "a price per kWh"),
+        (
+            ["--objective", "carbon"],
+            "the grams of carbon dioxide per kWh",
+        ),
         (["--limit", "tme<=+5%"], "`tme<=+5%`"),
         (["--energy-of", "node"], "No energy of node"),
     ] {
