@@ -30,8 +30,12 @@ fn main() -> Result<()> {
     for noise in &NOISE[..2] {
         curves("published", &published, *noise)?;
     }
-    let random: Vec<Curve> = (0..12).map(random_curve).collect();
-    curves("random", &random, NOISE[0])
+    // The rule for ties and the line model were chosen by what they give on the published curves; these were not looked at.
+    let random: Vec<Curve> = (100..112).map(random_curve).collect();
+    for noise in &NOISE[..2] {
+        curves("random", &random, *noise)?;
+    }
+    Ok(())
 }
 
 /// Studies of 31 settings that are all alike.
@@ -199,7 +203,9 @@ fn is_change(choice: &Choice) -> bool {
 
 /// Noisy runs of the settings of a curve.
 fn candidates(points: &[Outcome], noise: f64, seed: u64) -> Vec<Candidate> {
-    let seed = Seed::new(seed).label("recommendations");
+    let seed = Seed::new(seed)
+        .label("recommendations")
+        .number((noise * 1e6) as u64);
     let candidate = |(number, point): (usize, &Outcome)| {
         let runs = (0..RUNS).map(|run| {
             let [time, energy] = seed.number(number as u64).number(run).normals();

@@ -216,7 +216,7 @@ impl Comparison {
         allowed.sort_by_key(|(index, _)| *index);
         let runner_up = self.pick(&allowed, objective).map(|second| {
             let (index, other) = &allowed[second];
-            // Two candidates that may both be the best are not told apart.
+            // Two candidates that may both be the best do not differ significantly.
             let are_tied = [candidate, *index]
                 .iter()
                 .all(|one| may_be_best.contains(one));

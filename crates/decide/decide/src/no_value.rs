@@ -24,7 +24,9 @@ pub enum NoValue {
     #[error("the workload did not report `{0}`")]
     NotReported(String),
     /// There is no reference to compare with.
-    #[error("there is no reference to compare with; measure it, or name another one")]
+    #[error(
+        "the reference has no result, and other settings are compared with it; measure the reference, or choose another one"
+    )]
     NoReference,
     /// The reference lacks a value that the comparison needs.
     #[error("the reference has no value: {0}")]

@@ -1,4 +1,4 @@
-//! Which of several configurations to take that cannot be told apart.
+//! Which configuration to recommend if several may be the best.
 
 use std::fmt::{Display, Formatter};
 use std::str::FromStr;

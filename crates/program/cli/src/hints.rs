@@ -200,8 +200,19 @@ fn hint_for_workload(error: &WorkloadError) -> Option<&'static str> {
 
 /// The advice on an objective or a limit that tuning does not support; the reason names what an objective lacks.
 fn hint_for_criterion(criterion: &str) -> Option<&'static str> {
-    let is_limit = criterion.starts_with("the limit ");
-    is_limit.then_some("change or remove --limit")
+    match criterion.strip_prefix("the objective ") {
+        Some(objective) => hint_for_objective(objective),
+        None => Some("change or remove --limit"),
+    }
+}
+
+/// The flags that give what an objective lacks; `None` if it needs none.
+pub fn hint_for_objective(objective: &str) -> Option<&'static str> {
+    match objective {
+        "cost" => Some("use --price-per-kwh, --price-per-gpu-hour or both"),
+        "carbon" => Some("use --carbon, with 24 numbers also --start"),
+        _ => None,
+    }
 }
 
 /// The advice on an error in read-only mode.

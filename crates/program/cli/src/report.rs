@@ -11,7 +11,7 @@ use sweetspot_study::{Axis, EnergyOf, Store};
 use crate::args::ReportArgs;
 use crate::documents::{Content, Documents, FigureFolder, Format, timelines};
 use crate::exit::Outcome;
-use crate::sweep::more_runs_hint;
+use crate::sweep::next_step;
 
 /// Runs `sweetspot report`.
 pub fn run(args: &ReportArgs) -> Result<Outcome> {
@@ -59,9 +59,8 @@ pub fn run(args: &ReportArgs) -> Result<Outcome> {
     let written = documents.write(
         Content::default()
             .text(|| {
-                let more = more_runs_hint(&study, &criteria, &store);
-                let more = more.map_or(String::new(), |hint| format!("\n{hint}\n"));
-                report_text(&study, &criteria, grouped.as_ref()) + &more
+                report_text(&study, &criteria, grouped.as_ref())
+                    + &next_step(&study, &criteria, Some(&store))
             })
             .json(|| report_json(&study, &criteria, grouped.as_ref()))
             .csv(|| study_csv(&study))

@@ -261,15 +261,38 @@ fn check_bounds(document: &Value, label: &str) {
 #[test]
 #[ignore = "needs ../shared/measured_zeus"]
 fn guided_search_learns_from_measured_zeus_curves() {
+    // For each objective, the curves of both GPUs that the search ends within 1 % of, learning from the same GPU.
+    let mut good = [0.0; OBJECTIVES.len()];
+    let mut all = 0.0;
     for (gpu, other) in [("v100", "p100"), ("p100", "v100")] {
-        for objective in OBJECTIVES {
+        for (number, objective) in OBJECTIVES.into_iter().enumerate() {
             let cold = replay_measured(gpu, objective, "none");
+            let curves = cold["curves"].as_array().unwrap().len() as f64;
+            all += curves / OBJECTIVES.len() as f64;
             for (prior, least) in [("leave-one-out", 0.83), (&measured_curves(other), 0.72)] {
                 let label = format!("{gpu} {objective} {prior}");
                 let document = replay_measured(gpu, objective, prior);
                 let within = after(&document, "guided", "within_1pct_by_evaluations", 3);
                 assert!(within >= least, "{label}: {within}");
                 check_bounds(&document, &label);
+                if prior == "leave-one-out" {
+                    good[number] += curves * document["summary"]["within_1pct"].as_f64().unwrap();
+                }
+                for evaluations in 2..=5 {
+                    let of = |strategy: &str| {
+                        after(
+                            &document,
+                            strategy,
+                            "within_1pct_by_evaluations",
+                            evaluations,
+                        )
+                    };
+                    let (guided, others) = (of("guided"), of("golden").max(of("linear")));
+                    assert!(
+                        guided >= others,
+                        "{label} {evaluations}: {guided}, {others}"
+                    );
+                }
                 // A prior costs at most half a percent of regret.
                 for evaluations in 3..=5 {
                     let of = |document: &Value| {
@@ -283,6 +306,10 @@ fn guided_search_learns_from_measured_zeus_curves() {
                 }
             }
         }
+    }
+    for (objective, good) in OBJECTIVES.into_iter().zip(good) {
+        let least = if objective == "eds:1.5" { 0.94 } else { 0.95 };
+        assert!(good >= least * all, "{objective}: {good} of {all}");
     }
 }
 

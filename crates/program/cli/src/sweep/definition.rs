@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use sweetspot_decide::Objective;
 use sweetspot_decide::search::StrategyName;
-use sweetspot_study::{AxisText, Definition, Store, is_study};
+use sweetspot_study::{AxisText, Definition, Store, Until, is_study};
 
 use crate::args::SweepArgs;
 use crate::run::is_read_only;
@@ -83,13 +83,14 @@ pub fn read_definition(args: &SweepArgs) -> Result<Definition> {
     Ok(definition)
 }
 
-/// The objective that is stored with the study. Without a search, an objective that needs prices is not stored, because
-/// prices are not stored: the user has to give both again.
+/// The objective that is stored with the study. An objective that needs prices is not stored, because prices are not
+/// stored: the user has to give both again. Where runs are chosen by it, it is kept, and refused by the definition.
 fn stored_objective(args: &SweepArgs) -> Option<Objective> {
     let is_priced =
         |objective: &Objective| matches!(objective, Objective::Cost | Objective::Carbon);
     let objective = args.criteria.objective;
-    objective.filter(|objective| args.strategy.is_some() || !is_priced(objective))
+    let chooses_runs = args.strategy.is_some() || matches!(args.until, Some(Until::Certainty(_)));
+    objective.filter(|objective| chooses_runs || !is_priced(objective))
 }
 
 /// The studies that a guided search may learn from: those that the user named, else all below studies/.

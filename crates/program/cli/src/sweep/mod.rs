@@ -18,6 +18,7 @@ use crate::args::SweepArgs;
 use crate::confirm::ask_user;
 use crate::documents::{Content, Documents, Format, print, study_content};
 use crate::exit::{ErrorWithMessage, Outcome};
+use crate::hints::hint_for_objective;
 use crate::progress::ProgressDisplay;
 use crate::run::{guard_program, is_read_only};
 
@@ -123,13 +124,23 @@ fn resume(args: &SweepArgs, study: &Path) -> Result<Outcome> {
     run_sweep(args, &sweep, Some(&mut store), &documents)
 }
 
-/// Says which command adds the runs that would tell more settings apart; `None` if there are enough runs.
-pub fn more_runs_hint(study: &Study, criteria: &Criteria, store: &Store) -> Option<String> {
-    let runs = suggested_runs(study, criteria)?;
-    Some(format!(
-        "More runs would tell more settings apart: sweetspot sweep --resume {} --repeat {runs}",
-        store.folder().display()
-    ))
+/// What to do next, below the results of a study: the flags that the objective lacks, or the command that adds the runs
+/// which would tell more settings apart. Empty if there is nothing to do.
+pub fn next_step(study: &Study, criteria: &Criteria, store: Option<&Store>) -> String {
+    let choice = study.choose(&study.comparison(&criteria.tariff), criteria);
+    let hint = match choice {
+        Err(NoChoice::NoValue { objective, .. }) => {
+            let hint = hint_for_objective(&objective.to_string());
+            hint.map(|hint| format!("To compare by {objective}: {hint}"))
+        }
+        _ => suggested_runs(study, criteria).zip(store).map(|(runs, store)| {
+            format!(
+                "More runs would tell more settings apart: sweetspot sweep --resume {} --repeat {runs}",
+                store.folder().display()
+            )
+        }),
+    };
+    hint.map_or(String::new(), |hint| format!("\n{hint}\n"))
 }
 
 /// Rejects a study that changes device settings in read-only mode.
@@ -169,10 +180,8 @@ fn run_sweep(
     let place = store.map(|store| format!("Study: {}", store.folder().display()));
     let shown_place = place.clone();
     let mut content = study_content(store, &study, &criteria).text(|| {
-        let more = store.and_then(|store| more_runs_hint(&study, &criteria, store));
-        let more = more.map_or(String::new(), |hint| format!("\n{hint}\n"));
         let place = shown_place.map_or(String::new(), |place| format!("\n{place}\n"));
-        study_text(&study, &criteria) + &more + &place
+        study_text(&study, &criteria) + &next_step(&study, &criteria, store) + &place
     });
     if documents.on_stdout() {
         content = content.notes(place);

@@ -158,6 +158,15 @@ fn runs_are_added_to_an_unfinished_study_and_after_kills() {
     );
 }
 
+/// Deletes the runs of a study whose identifiers fulfil a condition, such as `= 17`.
+fn delete_runs(study: &Path, condition: &str) {
+    let database = Connection::open(study.join("study.db")).unwrap();
+    for (table, column) in [("run_device", "run"), ("run_phase", "run"), ("run", "id")] {
+        let sql = format!("DELETE FROM {table} WHERE {column} {condition}");
+        database.execute(&sql, []).unwrap();
+    }
+}
+
 #[test]
 fn an_interrupted_addition_continues_without_the_number() {
     let folder = tempfile::tempdir().unwrap();
@@ -168,15 +177,7 @@ fn an_interrupted_addition_continues_without_the_number() {
     // As if a kill had come after the new number was stored: the plan file is old, and added runs are missing.
     succeed(folder, &format!("{SIMULATED} --repeat 2 --study old"));
     std::fs::copy(folder.join("old/plan.json"), folder.join("st/plan.json")).unwrap();
-    let database = Connection::open(folder.join("st/study.db")).unwrap();
-    for table in words("run_device run_phase") {
-        let sql = format!("DELETE FROM {table} WHERE run >= 14");
-        database.execute(&sql, []).unwrap();
-    }
-    database
-        .execute("DELETE FROM run WHERE id >= 14", [])
-        .unwrap();
-    drop(database);
+    delete_runs(&folder.join("st"), ">= 14");
     succeed(folder, "sweep --resume st");
     expect_same(folder, "whole", "st");
 }
@@ -197,15 +198,7 @@ fn added_runs_can_be_made_as_tasks() {
     );
     assert_eq!(rows(&folder.join("st")), before);
     succeed(folder, "sweep --resume st --repeat 3");
-    let database = Connection::open(folder.join("st/study.db")).unwrap();
-    for table in words("run_device run_phase") {
-        let sql = format!("DELETE FROM {table} WHERE run = 17");
-        database.execute(&sql, []).unwrap();
-    }
-    database
-        .execute("DELETE FROM run WHERE id = 17", [])
-        .unwrap();
-    drop(database);
+    delete_runs(&folder.join("st"), "= 17");
     succeed(folder, "task st 17");
     succeed(folder, "study gather st");
     expect_same(folder, "whole", "st");

@@ -98,11 +98,8 @@ fn a_chosen_objective_without_a_value_gives_exit_code_1() {
     let folder = tempfile::tempdir().unwrap();
     caps(6).write_to(&folder.path().join("caps"));
     for (args, words) in [
-        (["--objective", "cost"], "a price per kWh"),
-        (
-            ["--objective", "carbon"],
-            "the grams of carbon dioxide per kWh",
-        ),
+        (["--objective", "cost"], "--price-per-kwh"),
+        (["--objective", "carbon"], "--carbon"),
         (["--limit", "tme<=+5%"], "`tme<=+5%`"),
         (["--energy-of", "node"], "No energy of node"),
     ] {

@@ -34,7 +34,11 @@ fn a_study_stores_its_objective_and_limits() {
         );
         let other = ["--objective", "edp", "--limit", "none"];
         let report = text(&sweetspot(place, &[&["report", "kept"][..], &other].concat()).stdout);
-        assert!(report.contains("edp.\n"), "{report}");
+        let answers = ["best edp.\n", "may be best in edp.\n", "of the best edp.\n"];
+        assert!(
+            answers.iter().any(|answer| report.contains(answer)),
+            "{report}"
+        );
         std::fs::remove_dir_all(place.join("kept")).unwrap();
     }
 }

@@ -140,18 +140,17 @@ fn runs_are_added_until_the_recommendation_is_certain() {
     assert!(study["recommendation"]["expected_loss"].as_f64().unwrap() < 0.005);
     let again = sweetspot(folder.path(), &["sweep", "--resume", "sure"]);
     assert_eq!(text(&again.stdout), shown);
-    // Far too few runs: the answer says that it is not certain.
-    let caps = [
-        "--power-cap",
-        "160..190:1",
-        "--until",
-        "sure",
-        "--at-most",
-        "3",
-        "--no-study",
-    ];
-    let few = sweetspot(folder.path(), &[&CAPS[..5], &caps].concat());
-    assert!(few.status.success());
+    // Far too few runs for noise of 10 %: the recommendation says that it is not certain.
+    let profile = include_str!("../../../../simulate/sim/profiles/gpus/tesla_v100_sxm2_16gb.toml");
+    let noisy = profile
+        .replace("Tesla V100-SXM2-16GB", "Noisy")
+        .replace("aliases = [\"v100\"]", "noise = \"10 %\"");
+    std::fs::write(folder.path().join("noisy.toml"), noisy).unwrap();
+    let args = "sweep --simulate noisy.toml --network resnet50@power_capping_2022 --power-cap 150,160,170 --until sure --at-most 3 --no-study";
+    let few = sweetspot(folder.path(), &args.split(' ').collect::<Vec<_>>());
+    let shown = text(&few.stdout);
+    assert!(few.status.success(), "{}", text(&few.stderr));
+    assert!(shown.contains(" Not certain after 12 runs"), "{shown}");
     let wrong = [&CAPS[..], &["--until", "certain"]].concat();
     let output = sweetspot(folder.path(), &wrong);
     assert!(
@@ -160,5 +159,25 @@ fn runs_are_added_until_the_recommendation_is_certain() {
         text(&output.stderr)
     );
     let both = [&CAPS[..], &["--until", "sure", "--strategy", "guided"]].concat();
-    assert!(!sweetspot(folder.path(), &both).status.success());
+    let output = sweetspot(folder.path(), &both);
+    assert!(text(&output.stderr).contains("until cannot be used with a strategy"));
+    for (flags, problem) in [
+        (
+            &["--until", "sure", "--at-most", "2"][..],
+            "at-most must not be less",
+        ),
+        (&["--at-most", "9"], "at-most needs until"),
+        (
+            &["--until", "sure", "--objective", "cost"],
+            "until sure cannot be used for cost",
+        ),
+    ] {
+        let output = sweetspot(folder.path(), &[&CAPS[..], flags].concat());
+        assert_eq!(output.status.code(), Some(2));
+        assert!(
+            text(&output.stderr).contains(problem),
+            "{}",
+            text(&output.stderr)
+        );
+    }
 }

@@ -249,7 +249,14 @@ fn criteria_that_windows_cannot_evaluate_are_rejected() {
         assert_eq!(output.status.code(), Some(2), "{output:?}");
         let err = text(&output.stderr);
         assert_eq!(err.lines().count(), 1, "{err}");
-        assert!(err.contains(value), "{err}");
+        let criterion = format!("the {} {value}: ", flag.trim_start_matches("--"));
+        assert!(err.contains(&criterion), "{err}");
+        let advice = match value {
+            "cost" => "--price-per-kwh",
+            "carbon" => "--carbon",
+            _ => "--limit",
+        };
+        assert!(err.contains(advice), "{err}");
     }
     let output = sweetspot(
         folder.path(),
