@@ -1,0 +1,1 @@
+//! Installs the service: program, group, systemd units.

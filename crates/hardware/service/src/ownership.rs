@@ -1,0 +1,1 @@
+//! Checks that nobody but root can change a file.

@@ -1,0 +1,1 @@
+//! The policy: who may change which settings of which devices.

@@ -1,0 +1,1 @@
+//! Gives up root's permissions.

@@ -1,0 +1,1 @@
+//! The HTTP interface of zeusd, so that the Python clients of Zeus work unchanged.
