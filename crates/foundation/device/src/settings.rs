@@ -32,6 +32,15 @@ impl Settings {
         part
     }
 
+    /// Returns a copy in which the values of `other`, where it has some, replace these.
+    pub fn with(&self, other: &Self) -> Self {
+        Self {
+            power_cap: other.power_cap.or(self.power_cap),
+            core_clock: other.core_clock.or(self.core_clock),
+            memory_clock: other.memory_clock.or(self.memory_clock),
+        }
+    }
+
     /// The knobs that have a value, in the order in which they are set: clocks before the power cap.
     pub fn knobs(&self) -> Vec<Knob> {
         let named = [
@@ -52,6 +61,8 @@ pub enum Shortfall {
     Thermal,
     /// Another limit of the board is lower than the requested value.
     BoardLimit,
+    /// A budget of the node, or the scheduler's cap for the job, is lower than the requested value.
+    Ceiling,
     /// The backend gives no reason.
     Unknown,
 }

@@ -11,8 +11,8 @@ use sweetspot_device::{DeviceId, Knob, Settings};
 
 use crate::owner::{Owner, boot_id};
 
-/// The version of the journal files' format.
-const JOURNAL_VERSION: u32 = 1;
+/// The version of the journal files' format. Version 1 had no list of leases.
+const JOURNAL_VERSION: u32 = 2;
 
 /// The folder with a journal file and a lock file for each device.
 #[derive(Clone, Debug)]
@@ -70,7 +70,32 @@ impl JournalError {
     }
 }
 
-/// The content of a journal file: a device's settings from before its lease, and the knobs changed since.
+/// What a lease is for. A device has at most one lease of each kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LeaseKind {
+    /// The lease chooses the device's settings.
+    #[default]
+    Setting,
+    /// The lease limits what a setting may be: the budget of a node, or the cap of a scheduler's job.
+    Ceiling,
+}
+
+/// A lease of a device, as the journal stores it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct LeaseRecord {
+    pub kind: LeaseKind,
+    pub owner: Owner,
+    /// The settings that the lease asks for.
+    pub settings: Settings,
+    /// When the lease ends at the latest, in seconds since boot; `None` without such a limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ends_at: Option<u64>,
+}
+
+/// The content of a journal file: a device's settings from before its first lease, its leases, and the knobs changed
+/// since.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Entry {
@@ -81,6 +106,9 @@ pub(crate) struct Entry {
     /// The settings before the lease. Those that the device cannot report are absent.
     pub saved: Settings,
     pub touched: Vec<Knob>,
+    /// The leases of the device; empty in journals of version 1.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub leases: Vec<LeaseRecord>,
 }
 
 /// A device whose settings were changed and not restored, because its guard was killed.
@@ -219,26 +247,33 @@ impl Journal {
     pub fn unrestored_devices(
         &self,
     ) -> Result<Vec<Result<UnrestoredDevice, JournalError>>, JournalError> {
-        let mut unrestored = Vec::new();
+        let is_left = |entry: &Result<Entry, _>| {
+            !entry
+                .as_ref()
+                .is_ok_and(|entry| self.is_leased(&entry.device))
+        };
+        let entries = self.entries()?.into_iter().filter(is_left);
+        let unrestored = entries.map(|entry| {
+            entry.map(|entry| UnrestoredDevice {
+                is_this_boot: entry.owner.boot_id == boot_id(),
+                device: entry.device,
+                name: entry.name,
+                owner: entry.owner,
+            })
+        });
+        Ok(unrestored.collect())
+    }
+
+    /// The contents of all journal files that can be read, for a service that resumes its leases.
+    pub(crate) fn entries(&self) -> Result<Vec<Result<Entry, JournalError>>, JournalError> {
+        let mut entries = Vec::new();
         for file in std::fs::read_dir(&self.folder).map_err(|error| self.disk_error(error))? {
             let path = file.map_err(|error| self.disk_error(error))?.path();
-            if path.extension().is_none_or(|ending| ending != "journal") {
-                continue;
-            }
-            match read_entry(&path) {
-                Ok(Some(entry)) if !self.is_leased(&entry.device) => {
-                    unrestored.push(Ok(UnrestoredDevice {
-                        is_this_boot: entry.owner.boot_id == boot_id(),
-                        device: entry.device,
-                        name: entry.name,
-                        owner: entry.owner,
-                    }))
-                }
-                Ok(_) => {}
-                Err(error) => unrestored.push(Err(error)),
+            if path.extension().is_some_and(|ending| ending == "journal") {
+                entries.extend(read_entry(&path).transpose());
             }
         }
-        Ok(unrestored)
+        Ok(entries)
     }
 
     /// Whether a process has locked the device now.
@@ -260,7 +295,7 @@ fn read_entry(path: &Path) -> Result<Option<Entry>, JournalError> {
         Err(error) => return Err(damaged(error.to_string())),
     };
     let entry: Entry = serde_json::from_str(&text).map_err(|error| damaged(error.to_string()))?;
-    if entry.version != JOURNAL_VERSION {
+    if !(1..=JOURNAL_VERSION).contains(&entry.version) {
         return Err(damaged(format!(
             "the file's format version {} is unknown",
             entry.version
@@ -279,6 +314,22 @@ impl Entry {
             name,
             saved,
             touched: Vec::new(),
+            leases: Vec::new(),
         }
     }
+
+    /// What the leases ask of a knob together: the lowest value; `None` if no lease sets it.
+    pub fn requested(&self, knob: Knob) -> Settings {
+        let settings = || self.leases.iter().map(|lease| lease.settings.only(knob));
+        Settings {
+            power_cap: lowest(settings().filter_map(|one| one.power_cap)),
+            core_clock: lowest(settings().filter_map(|one| one.core_clock)),
+            memory_clock: lowest(settings().filter_map(|one| one.memory_clock)),
+        }
+    }
+}
+
+/// The lowest of some values; `None` if there are none.
+fn lowest<Q: PartialOrd>(values: impl Iterator<Item = Q>) -> Option<Q> {
+    values.reduce(|least, next| if next < least { next } else { least })
 }

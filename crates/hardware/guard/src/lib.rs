@@ -18,6 +18,7 @@ mod channel;
 mod client;
 mod error;
 mod journal;
+mod leases;
 mod owner;
 mod proc_files;
 mod processes;
@@ -26,10 +27,12 @@ mod refusal;
 mod restore;
 mod server;
 mod timeouts;
+mod writer;
 
 pub use client::{Guard, GuardMessage};
 pub use error::GuardError;
-pub use journal::{Journal, JournalError, UnrestoredDevice};
+pub use journal::{Journal, JournalError, LeaseKind, UnrestoredDevice};
+pub use leases::{LeaseSummary, LeaseTerms, Leases};
 pub use owner::Owner;
 pub use processes::{
     adopt_orphans, end_descendants, exclude_from_reaping, has_descendants, reap_children,
@@ -40,3 +43,4 @@ pub use refusal::{Refusal, RestoreError, RestoreOutcome};
 pub use restore::restore_device;
 pub use server::{OpenDevice, serve};
 pub use timeouts::GuardTimeouts;
+pub use writer::{LocalWriter, SettingsWriter};

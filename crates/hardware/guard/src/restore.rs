@@ -1,6 +1,6 @@
 //! Restores the settings that a device had before its lease.
 
-use sweetspot_device::{ControllableDevice, Knob, Settings};
+use sweetspot_device::{ControllableDevice, Knob, Settings, WriteError};
 
 use crate::journal::{Entry, Journal, UnrestoredDevice};
 use crate::owner::{Owner, boot_id};
@@ -26,16 +26,7 @@ pub(crate) fn restore(
         errors.extend(device.apply(&cap).err());
     }
     for knob in entry.touched.iter().rev() {
-        let before = entry.saved.only(*knob);
-        let is_there = device.settings().is_ok_and(|now| now.only(*knob) == before);
-        let restored = if before == Settings::default() {
-            device.reset(*knob)
-        } else if is_there {
-            Ok(())
-        } else {
-            device.apply(&before).map(drop)
-        };
-        errors.extend(restored.err());
+        errors.extend(restore_knob(device, &entry.saved, *knob).err());
     }
     if errors.is_empty() {
         return Ok(());
@@ -45,6 +36,23 @@ pub(crate) fn restore(
         name: entry.name.clone(),
         errors,
     })
+}
+
+/// Restores one knob to its earlier setting, or to its default if that is unknown.
+pub(crate) fn restore_knob(
+    device: &mut dyn ControllableDevice,
+    saved: &Settings,
+    knob: Knob,
+) -> Result<(), WriteError> {
+    let before = saved.only(knob);
+    if before == Settings::default() {
+        return device.reset(knob);
+    }
+    let is_there = device.settings().is_ok_and(|now| now.only(knob) == before);
+    match is_there {
+        true => Ok(()),
+        false => device.apply(&before).map(drop),
+    }
 }
 
 /// Restores a device from its journal file, which an earlier guard has left. Nothing is written if a reboot

@@ -11,21 +11,15 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal};
 use signal_hook::consts::{SIGALRM, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
-use sweetspot_device::{
-    AppliedKnob, AppliedSettings, Clock, ControllableDevice, DeviceId, Knob, MonotonicClock,
-    OpenError, Settings, Shortfall,
-};
-use sweetspot_quantity::Watts;
+use sweetspot_device::{Clock, ControllableDevice, DeviceId, MonotonicClock, OpenError};
 
-use crate::journal::{Claim, Entry, Journal};
-use crate::owner::Owner;
 use crate::processes::{
     KILL_TIMEOUT, adopt_orphans, end_descendants, end_descendants_within, exclude_from_reaping,
     has_descendants, reap_children, signal_descendants, signals_not_ignored,
 };
 use crate::protocol::{CommandExit, Reply, Request, WorkloadCommand, WorkloadEnd, receive, send};
-use crate::refusal::{Refusal, RestoreError, RestoreOutcome};
-use crate::restore::{restore, restore_leftover};
+use crate::refusal::Refusal;
+use crate::writer::SettingsWriter;
 
 /// The time between SIGTERM and SIGKILL for processes of the workload.
 const WORKLOAD_GRACE: Duration = Duration::from_millis(300);
@@ -40,25 +34,16 @@ const REPLY_TIMEOUT: Duration = Duration::from_secs(10);
 pub type OpenDevice<'a> =
     dyn FnMut(&DeviceId) -> Result<Box<dyn ControllableDevice>, OpenError> + 'a;
 
-/// A leased device, with its journal entry and its lock.
-struct Leased {
-    device: Box<dyn ControllableDevice>,
-    entry: Entry,
-    _claim: Claim,
-}
-
 /// The state of a guard process.
-struct Server<'a, 'b> {
-    journal: Journal,
-    open: &'a mut OpenDevice<'b>,
-    leased: Vec<Leased>,
+struct Server<'a> {
+    writer: &'a mut dyn SettingsWriter,
     out: Arc<Mutex<UnixStream>>,
     interrupted: bool,
     started: Option<Child>,
 }
 
 /// Serves one client until it releases its devices or ends, then restores all settings.
-pub fn serve(stream: UnixStream, journal: Journal, open: &mut OpenDevice<'_>) -> io::Result<()> {
+pub fn serve(stream: UnixStream, writer: &mut dyn SettingsWriter) -> io::Result<()> {
     // Signals are for the client to handle: the guard ends when the client does. They are caught, not ignored,
     // because the workload would inherit ignored ones.
     let caught = Arc::new(std::sync::atomic::AtomicBool::new(false));
@@ -71,9 +56,7 @@ pub fn serve(stream: UnixStream, journal: Journal, open: &mut OpenDevice<'_>) ->
     stream.set_write_timeout(Some(REPLY_TIMEOUT))?;
     let mut requests = BufReader::new(stream.try_clone()?);
     let mut server = Server {
-        journal,
-        open,
-        leased: Vec::new(),
+        writer,
         out: Arc::new(Mutex::new(stream)),
         interrupted: false,
         started: None,
@@ -85,7 +68,7 @@ pub fn serve(stream: UnixStream, journal: Journal, open: &mut OpenDevice<'_>) ->
             // A client that sends an invalid request is treated like one that has ended.
             Ok(None) | Err(_) => {
                 tracing::warn!("the client has ended: restoring all settings");
-                server.restore_all();
+                server.writer.release_all();
                 end_descendants(WORKLOAD_GRACE);
                 return Ok(());
             }
@@ -118,7 +101,7 @@ fn was_interrupted(requests: &mut BufReader<UnixStream>) -> bool {
     matches!(next, Ok(Some(Request::Interrupt { .. })))
 }
 
-impl Server<'_, '_> {
+impl Server<'_> {
     /// Sends a reply; errors are ignored, because the client may have ended.
     fn send_reply(&self, reply: &Reply) {
         let mut out = self.out.lock().unwrap_or_else(PoisonError::into_inner);
@@ -138,22 +121,22 @@ impl Server<'_, '_> {
             {
                 Reply::Refused(Refusal::Interrupted)
             }
-            Request::Lease { devices, owner } => match self.lease(&devices, &owner) {
+            Request::Lease { devices, owner } => match self.writer.lease(&devices, &owner) {
                 Ok(notes) => Reply::Leased { notes },
                 Err(reason) => {
-                    self.restore_all();
+                    self.writer.release_all();
                     Reply::Refused(reason)
                 }
             },
-            Request::Apply { device, settings } => match self.apply(&device, &settings) {
+            Request::Apply { device, settings } => match self.writer.apply(&device, &settings) {
                 Ok(applied) => Reply::Applied(applied),
                 Err(reason) => Reply::Refused(reason),
             },
-            Request::Restore { device } => match self.restore_one(&device) {
+            Request::Restore { device } => match self.writer.restore(&device) {
                 Ok(()) => Reply::Restored,
                 Err(reason) => Reply::Refused(reason),
             },
-            Request::Settings { device } => match self.settings(&device) {
+            Request::Settings { device } => match self.writer.settings(&device) {
                 Ok(settings) => Reply::Settings(settings),
                 Err(reason) => Reply::Refused(reason),
             },
@@ -174,7 +157,7 @@ impl Server<'_, '_> {
                 // The devices are restored first, whatever the workload does on the signal.
                 self.interrupted = true;
                 tracing::info!(signal, "interrupted: restoring all settings");
-                let problems = self.restore_all();
+                let problems = self.writer.release_all();
                 if pass_on && let Some(signal) = Signal::from_named_raw(signal) {
                     signal_descendants(signal);
                 }
@@ -182,119 +165,9 @@ impl Server<'_, '_> {
             }
             Request::Ping => Reply::Pong,
             Request::Release { .. } => Reply::Released {
-                problems: self.restore_all(),
+                problems: self.writer.release_all(),
             },
         }
-    }
-
-    /// Locks and opens devices, after it has restored those that an earlier guard left changed.
-    fn lease(
-        &mut self,
-        devices: &[DeviceId],
-        owner: &Owner,
-    ) -> Result<Vec<RestoreOutcome>, Refusal> {
-        let mut notes = Vec::new();
-        for id in devices {
-            let claim = self.journal.claim(id, owner)?;
-            let mut device = (self.open)(id)?;
-            if let Some(left) = self.journal.read(id)? {
-                notes.push(restore_leftover(&self.journal, device.as_mut(), &left)?);
-            }
-            let name = device.descriptor().name.clone();
-            let saved = device.settings().map_err(|error| Refusal::Read {
-                name: name.clone(),
-                error,
-            })?;
-            tracing::info!(device = %id, ?saved, "device leased");
-            let entry = Entry::new(owner.clone(), id.clone(), name, saved);
-            self.leased.push(Leased {
-                device,
-                entry,
-                _claim: claim,
-            });
-        }
-        Ok(notes)
-    }
-
-    /// Writes settings to a leased device; the journal is written first.
-    fn apply(&mut self, id: &DeviceId, settings: &Settings) -> Result<AppliedSettings, Refusal> {
-        let leased = find(&mut self.leased, id)?;
-        let entry = &mut leased.entry;
-        if settings.power_cap.is_some() && entry.saved.power_cap.is_none() {
-            return Err(Refusal::UnknownPowerCap(id.clone()));
-        }
-        let mut applied = AppliedSettings::default();
-        for knob in settings.knobs() {
-            if let Some(cap) = settings.power_cap.filter(|_| knob == Knob::PowerCap)
-                && let Some(there) = already_set(leased.device.as_mut(), cap)
-            {
-                applied.power_cap = Some(there);
-                continue;
-            }
-            let is_new = !entry.touched.contains(&knob);
-            if is_new {
-                entry.touched.push(knob);
-            }
-            // The journal is on disk before the first write; if it cannot be, nothing is written.
-            let journalled = self.journal.write(entry);
-            if journalled.is_err() && is_new {
-                entry.touched.pop();
-            }
-            journalled?;
-            match leased.device.apply(&settings.only(knob)) {
-                Ok(one) => {
-                    applied.power_cap = one.power_cap.or(applied.power_cap);
-                    applied.core_clock = one.core_clock.or(applied.core_clock);
-                    applied.memory_clock = one.memory_clock.or(applied.memory_clock);
-                }
-                Err(error) => {
-                    // A rejected setting changed nothing and need not be restored.
-                    if is_new && error.left_unchanged() {
-                        entry.touched.pop();
-                        self.journal.update(entry)?;
-                    }
-                    tracing::warn!(device = %id, %knob, %error, "setting rejected");
-                    let name = entry.name.clone();
-                    return Err(Refusal::Write { name, error });
-                }
-            }
-        }
-        Ok(applied)
-    }
-
-    /// Reads the present settings of a leased device.
-    fn settings(&mut self, id: &DeviceId) -> Result<Settings, Refusal> {
-        let leased = find(&mut self.leased, id)?;
-        let name = &leased.entry.name;
-        leased.device.settings().map_err(|error| Refusal::Read {
-            name: name.clone(),
-            error,
-        })
-    }
-
-    /// Restores one device, which stays leased.
-    fn restore_one(&mut self, id: &DeviceId) -> Result<(), Refusal> {
-        let leased = find(&mut self.leased, id)?;
-        let was_touched = !leased.entry.touched.is_empty();
-        restore(leased.device.as_mut(), &leased.entry)?;
-        if was_touched {
-            self.journal.remove(id)?;
-            leased.entry.touched.clear();
-        }
-        Ok(())
-    }
-
-    /// Restores all devices. Settings that cannot be restored stay in the journal; their errors are returned.
-    fn restore_all(&mut self) -> Vec<RestoreError> {
-        let mut problems = Vec::new();
-        for mut leased in self.leased.drain(..) {
-            let restored = restore(leased.device.as_mut(), &leased.entry);
-            let removed = restored.and_then(|()| Ok(self.journal.remove(&leased.entry.device)?));
-            let (device, touched) = (&leased.entry.device, &leased.entry.touched);
-            tracing::info!(%device, ?touched, problem = ?removed.as_ref().err(), "device restored");
-            problems.extend(removed.err());
-        }
-        problems
     }
 
     /// Waits for the workload's command in a thread of its own, and reports its end to the client.
@@ -325,24 +198,6 @@ impl Server<'_, '_> {
             );
         });
     }
-}
-
-/// Finds a leased device; a device that is not leased is refused.
-fn find<'a>(leased: &'a mut [Leased], id: &DeviceId) -> Result<&'a mut Leased, Refusal> {
-    let mut leased = leased.iter_mut();
-    let found = leased.find(|leased| leased.entry.device == *id);
-    found.ok_or_else(|| Refusal::NotLeased(id.clone()))
-}
-
-/// The power cap of the device if it already has the requested value. It is then not written, so no
-/// permission is needed.
-fn already_set(device: &mut dyn ControllableDevice, cap: Watts) -> Option<AppliedKnob<Watts>> {
-    let limits = device.power_limits().ok()?;
-    (limits.requested == cap).then(|| AppliedKnob {
-        requested: limits.requested,
-        enforced: limits.enforced,
-        shortfall: (limits.enforced < limits.requested).then_some(Shortfall::BoardLimit),
-    })
 }
 
 /// Starts the workload's command.

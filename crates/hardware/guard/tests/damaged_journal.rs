@@ -120,7 +120,7 @@ fn a_journal_of_a_later_version_or_of_another_device_is_damaged() {
     let (machine, path, text) = machine_left_changed();
     let writes = machine.writes();
     for (key, value) in [
-        ("version", serde_json::json!(2)),
+        ("version", serde_json::json!(3)),
         ("device", "b".into()),
         ("news", "of a later version".into()),
     ] {

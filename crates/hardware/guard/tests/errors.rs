@@ -150,6 +150,8 @@ fn restore_outcomes_have_messages() {
         pid: 7,
         start_time: 0,
         command: "sweetspot run".to_owned(),
+        uid: None,
+        job: None,
     };
     let lines = [
         RestoreOutcome::AlreadyRestored { name: name.clone() },

@@ -204,6 +204,8 @@ pub enum Shortfall {
     Thermal,
     /// A limit of the board other than the power cap is lower.
     BoardLimit,
+    /// A budget of the node, or the scheduler's cap for the job, is lower.
+    Ceiling,
     /// The device does not report a reason.
     Unknown,
 }

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use sweetspot_device::{Descriptor, Domain, Knob, KnobDescriptor, MigSlices, Settings};
+use sweetspot_device::{Descriptor, Domain, Knob, KnobDescriptor, MigSlices, Settings, Shortfall};
 use sweetspot_quantity::Quantity;
 use sweetspot_study::{Configuration, fill_placeholders, run_environment};
 use sweetspot_workload::{
@@ -296,8 +296,12 @@ fn set_gpus(
     for (index, gpu) in gpus.iter().enumerate() {
         let device = gpu.descriptor();
         if let Some(cap) = lease.set(&device.id, &configuration.settings(index))? {
+            let reason = match cap.shortfall {
+                Some(Shortfall::Ceiling) => "a budget or the scheduler allows no more",
+                _ => "the board has another, lower limit",
+            };
             note(&format!(
-                "{}: the requested cap is {}, but the device enforces {} (the board has another, lower limit)",
+                "{}: the requested cap is {}, but the device enforces {} ({reason})",
                 device.name, cap.requested, cap.enforced
             ));
         }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use sweetspot_device::{AppliedKnob, Descriptor, DeviceId, Knob, Settings};
+use sweetspot_device::{AppliedKnob, Descriptor, DeviceId, Knob, Settings, Shortfall};
 use sweetspot_guard::{Guard, GuardError, Journal, RestoreError, adopt_orphans};
 use sweetspot_quantity::Watts;
 
@@ -126,7 +126,10 @@ impl<'a> Lease<'a> {
         tracing::debug!(%device, ?settings, "asking the guard to apply settings");
         let applied = self.guard.apply(device, settings)?;
         if let Some(state) = self.state(device) {
-            state.cap = settings.power_cap;
+            // Below a ceiling the device has the ceiling's cap.
+            let is_capped = |cap: &&AppliedKnob<Watts>| cap.shortfall == Some(Shortfall::Ceiling);
+            let ceiling = applied.power_cap.as_ref().filter(is_capped);
+            state.cap = ceiling.map(|cap| cap.enforced).or(settings.power_cap);
         }
         Ok(applied.power_cap.filter(|cap| cap.shortfall.is_some()))
     }

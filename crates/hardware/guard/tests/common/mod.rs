@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 pub use device::{DeviceState, FakeDevice};
 use sweetspot_device::{ControllableDevice, DeviceId, OpenError, Settings};
-use sweetspot_guard::{Guard, Journal, serve};
+use sweetspot_guard::{Guard, Journal, Leases, LocalWriter, serve};
 use sweetspot_quantity::{Megahertz, Watts};
 
 const FOLDER: &str = "SWEETSPOT_TEST_GUARD";
@@ -26,7 +26,8 @@ pub fn serve_if_guard_process() {
     let socket = std::env::args_os().next_back().unwrap();
     let stream = UnixStream::connect(socket).unwrap();
     let journal = Journal::open(&machine.join("journal")).unwrap();
-    serve(stream, journal, &mut |id| open(machine, id)).unwrap();
+    let leases = Leases::new(journal, |id| open(machine, id));
+    serve(stream, &mut LocalWriter::new(leases)).unwrap();
 }
 
 /// Opens a device as the guard does.

@@ -220,6 +220,7 @@ fn point_json(
         reason: match one.reason {
             Shortfall::Thermal => document::Shortfall::Thermal,
             Shortfall::BoardLimit => document::Shortfall::BoardLimit,
+            Shortfall::Ceiling => document::Shortfall::Ceiling,
             Shortfall::Unknown => document::Shortfall::Unknown,
         },
     });

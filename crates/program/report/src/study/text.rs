@@ -160,6 +160,7 @@ pub(crate) fn shortfalls(study: &Study) -> Option<String> {
         let why = match one.reason {
             Shortfall::Thermal => "it is too hot",
             Shortfall::BoardLimit => "another limit of the board is lower",
+            Shortfall::Ceiling => "a budget or the scheduler allows less",
             Shortfall::Unknown => "it reports no reason",
         };
         format!(

@@ -12,7 +12,9 @@ use sweetspot_device::{
     ControllableDevice, Descriptor, Device, DeviceId, Host, HostDevice, MigSlices, OpenError,
     Selector, select_devices,
 };
-use sweetspot_guard::{Journal, JournalError, UnrestoredDevice, restore_device, serve};
+use sweetspot_guard::{
+    Journal, JournalError, Leases, LocalWriter, UnrestoredDevice, restore_device, serve,
+};
 pub(crate) use sweetspot_hosts::open_host;
 use sweetspot_sim_host::ENVIRONMENT;
 
@@ -167,7 +169,8 @@ pub fn serve_as_guard(socket: &Path) -> Result<(), SessionError> {
     })?;
     let host = open_host()?;
     let journal = Journal::open(&guard_folder())?;
-    serve(stream, journal, &mut device_opener(host)).map_err(|problem| SessionError::System {
+    let leases = Leases::new(journal, device_opener(host));
+    serve(stream, &mut LocalWriter::new(leases)).map_err(|problem| SessionError::System {
         what: "the guard failed",
         problem,
     })

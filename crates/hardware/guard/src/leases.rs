@@ -1,0 +1,428 @@
+//! The leases of devices: writes what they ask for, after it is in the journal, and restores devices when leases end.
+
+use sweetspot_device::{
+    AppliedKnob, AppliedSettings, ControllableDevice, DeviceId, Knob, Settings, Shortfall,
+};
+use sweetspot_quantity::Watts;
+
+use crate::journal::{Claim, Entry, Journal, JournalError, LeaseKind, LeaseRecord};
+use crate::owner::Owner;
+use crate::refusal::{Refusal, RestoreError, RestoreOutcome};
+use crate::restore::{restore, restore_knob, restore_leftover};
+use crate::server::OpenDevice;
+
+/// A leased device, with its journal entry and its lock.
+struct LeasedDevice {
+    device: Box<dyn ControllableDevice>,
+    entry: Entry,
+    _claim: Claim,
+}
+
+/// The leases that this process has given.
+///
+/// A device may have two leases: a ceiling, and below it a setting. The lower value applies. When one of them ends, the
+/// other's value returns, and after the last one the settings from before the first.
+pub struct Leases<'a> {
+    journal: Journal,
+    open: Box<OpenDevice<'a>>,
+    devices: Vec<LeasedDevice>,
+}
+
+/// A request for a lease.
+#[derive(Clone, Debug)]
+pub struct LeaseTerms {
+    /// Who leases the devices.
+    pub owner: Owner,
+    /// What the lease is for.
+    pub kind: LeaseKind,
+    /// When the lease ends at the latest, in seconds since boot; `None` without such a limit.
+    pub ends_at: Option<u64>,
+}
+
+/// A lease that exists, for reports and checks.
+#[derive(Clone, Debug)]
+pub struct LeaseSummary {
+    /// The leased device.
+    pub device: DeviceId,
+    /// Who has leased the device.
+    pub owner: Owner,
+    /// What the lease is for.
+    pub kind: LeaseKind,
+    /// When the lease ends at the latest, in seconds since boot; `None` without such a limit.
+    pub ends_at: Option<u64>,
+}
+
+impl<'a> Leases<'a> {
+    /// Creates the list of leases, which is empty; `open` opens a device for writing.
+    pub fn new(
+        journal: Journal,
+        open: impl FnMut(&DeviceId) -> Result<Box<dyn ControllableDevice>, sweetspot_device::OpenError>
+        + 'a,
+    ) -> Self {
+        Self {
+            journal,
+            open: Box::new(open),
+            devices: Vec::new(),
+        }
+    }
+
+    /// Leases devices: all of them, or none. Settings that a dead guard left changed are restored first. A lease that the
+    /// same owner has already is kept.
+    pub fn lease(
+        &mut self,
+        devices: &[DeviceId],
+        terms: &LeaseTerms,
+    ) -> Result<Vec<RestoreOutcome>, Refusal> {
+        let mut notes = Vec::new();
+        let mut leased = Vec::new();
+        for id in devices {
+            match self.lease_one(id, terms) {
+                Ok(Leased::Before) => {}
+                Ok(Leased::Now(note)) => {
+                    leased.push(id);
+                    notes.extend(note);
+                }
+                Err(refusal) => {
+                    for id in leased {
+                        // A device without changes needs nothing written; errors of others stay in the journal.
+                        let _ = self.release(id, &terms.owner);
+                    }
+                    return Err(refusal);
+                }
+            }
+        }
+        Ok(notes)
+    }
+
+    /// Leases one device.
+    fn lease_one(&mut self, id: &DeviceId, terms: &LeaseTerms) -> Result<Leased, Refusal> {
+        let record = LeaseRecord {
+            kind: terms.kind,
+            owner: terms.owner.clone(),
+            settings: Settings::default(),
+            ends_at: terms.ends_at,
+        };
+        if let Some(leased) = self.devices.iter_mut().find(|one| one.entry.device == *id) {
+            let entry = &mut leased.entry;
+            let is_own = |lease: &&LeaseRecord| lease.owner.is_same(&terms.owner);
+            if let Some(own) = entry.leases.iter().find(is_own) {
+                return match own.kind == terms.kind {
+                    true => Ok(Leased::Before),
+                    false => Err(held(id, own)),
+                };
+            }
+            let in_the_way = |other: &&LeaseRecord| !may_nest(other, &record);
+            if let Some(other) = entry.leases.iter().find(in_the_way) {
+                return Err(held(id, other));
+            }
+            entry.leases.push(record);
+            return Ok(Leased::Now(None));
+        }
+        let owner = &terms.owner;
+        let claim = self.journal.claim(id, owner)?;
+        let mut device = (self.open)(id)?;
+        let mut note = None;
+        if let Some(left) = self.journal.read(id)? {
+            note = Some(restore_leftover(&self.journal, device.as_mut(), &left)?);
+        }
+        let name = device.descriptor().name.clone();
+        let saved = device.settings().map_err(|error| Refusal::Read {
+            name: name.clone(),
+            error,
+        })?;
+        tracing::info!(device = %id, ?saved, "device leased");
+        let mut entry = Entry::new(owner.clone(), id.clone(), name, saved);
+        entry.leases.push(record);
+        self.devices.push(LeasedDevice {
+            device,
+            entry,
+            _claim: claim,
+        });
+        Ok(Leased::Now(note))
+    }
+
+    /// Writes settings to a leased device; the journal is written first.
+    pub fn apply(
+        &mut self,
+        id: &DeviceId,
+        owner: &Owner,
+        settings: &Settings,
+    ) -> Result<AppliedSettings, Refusal> {
+        let (leased, number) = find(&mut self.devices, id, owner)?;
+        if settings.power_cap.is_some() && leased.entry.saved.power_cap.is_none() {
+            return Err(Refusal::UnknownPowerCap(id.clone()));
+        }
+        let mut applied = AppliedSettings::default();
+        for knob in settings.knobs() {
+            let one = apply_knob(&self.journal, leased, number, &settings.only(knob), knob)?;
+            applied.power_cap = one.power_cap.or(applied.power_cap);
+            applied.core_clock = one.core_clock.or(applied.core_clock);
+            applied.memory_clock = one.memory_clock.or(applied.memory_clock);
+        }
+        Ok(applied)
+    }
+
+    /// Reads the present settings of a leased device.
+    pub fn settings(&mut self, id: &DeviceId, owner: &Owner) -> Result<Settings, Refusal> {
+        let (leased, _) = find(&mut self.devices, id, owner)?;
+        let name = &leased.entry.name;
+        leased.device.settings().map_err(|error| Refusal::Read {
+            name: name.clone(),
+            error,
+        })
+    }
+
+    /// Takes back what a lease has set on a device; the lease continues.
+    pub fn restore(&mut self, id: &DeviceId, owner: &Owner) -> Result<(), Refusal> {
+        let (leased, number) = find(&mut self.devices, id, owner)?;
+        leased.entry.leases[number].settings = Settings::default();
+        Ok(settle(&self.journal, leased)?)
+    }
+
+    /// Ends a lease and takes back what it has set. It ends even if that fails: the settings then stay in the journal.
+    pub fn release(&mut self, id: &DeviceId, owner: &Owner) -> Result<(), RestoreError> {
+        let Ok((leased, number)) = find(&mut self.devices, id, owner) else {
+            return Ok(());
+        };
+        leased.entry.leases.remove(number);
+        let settled = settle(&self.journal, leased);
+        let (device, touched) = (&leased.entry.device, &leased.entry.touched);
+        tracing::info!(%device, ?touched, problem = ?settled.as_ref().err(), "lease ended");
+        self.devices.retain(|one| !one.entry.leases.is_empty());
+        settled
+    }
+
+    /// Ends all leases of an owner.
+    pub fn release_owner(&mut self, owner: &Owner) -> Vec<RestoreError> {
+        let own = self
+            .summaries()
+            .into_iter()
+            .filter(|lease| lease.owner.is_same(owner));
+        let devices: Vec<DeviceId> = own.map(|lease| lease.device).collect();
+        let released = devices.iter().map(|id| self.release(id, owner));
+        released.filter_map(Result::err).collect()
+    }
+
+    /// Ends all leases.
+    pub fn release_all(&mut self) -> Vec<RestoreError> {
+        let all = self.summaries();
+        let released = all
+            .iter()
+            .map(|lease| self.release(&lease.device, &lease.owner));
+        released.filter_map(Result::err).collect()
+    }
+
+    /// Takes up the leases in the journal whose owners still live, and restores the devices of all others. A device that
+    /// another process has locked is left alone.
+    pub fn resume(&mut self) -> Result<Vec<Result<RestoreOutcome, RestoreError>>, JournalError> {
+        let mut outcomes = Vec::new();
+        for entry in self.journal.entries()? {
+            let outcome = entry.map_err(RestoreError::from);
+            match outcome.and_then(|entry| self.resume_one(entry)) {
+                Ok(outcome) => outcomes.extend(outcome.map(Ok)),
+                Err(RestoreError::Journal(JournalError::Held { .. })) => {}
+                Err(error) => outcomes.push(Err(error)),
+            }
+        }
+        Ok(outcomes)
+    }
+
+    /// Takes up the leases of one device, or restores it; `None` if there was nothing to restore.
+    fn resume_one(&mut self, mut entry: Entry) -> Result<Option<RestoreOutcome>, RestoreError> {
+        if self
+            .devices
+            .iter()
+            .any(|one| one.entry.device == entry.device)
+        {
+            return Ok(None);
+        }
+        let claim = self.journal.claim(&entry.device, &entry.owner)?;
+        let mut device = (self.open)(&entry.device)?;
+        let before = entry.clone();
+        entry.leases.retain(|lease| lease.owner.is_alive());
+        let Some(first) = entry.leases.first() else {
+            let restored = restore_leftover(&self.journal, device.as_mut(), &before)?;
+            return Ok(Some(restored));
+        };
+        entry.owner = first.owner.clone();
+        let mut leased = LeasedDevice {
+            device,
+            entry,
+            _claim: claim,
+        };
+        settle(&self.journal, &mut leased)?;
+        self.devices.push(leased);
+        Ok(None)
+    }
+
+    /// All leases.
+    pub fn summaries(&self) -> Vec<LeaseSummary> {
+        let of_device = |one: &'_ LeasedDevice| -> Vec<LeaseSummary> {
+            let leases = one.entry.leases.iter();
+            let summary = |lease: &LeaseRecord| LeaseSummary {
+                device: one.entry.device.clone(),
+                owner: lease.owner.clone(),
+                kind: lease.kind,
+                ends_at: lease.ends_at,
+            };
+            leases.map(summary).collect()
+        };
+        self.devices.iter().flat_map(of_device).collect()
+    }
+}
+
+/// Whether a lease existed before.
+enum Leased {
+    /// The owner had leased the device already.
+    Before,
+    /// The device is leased now; something that was left changed may have been restored.
+    Now(Option<RestoreOutcome>),
+}
+
+/// Whether a device may have both leases: a ceiling and a setting, of the same user, or below a ceiling of root for all.
+fn may_nest(existing: &LeaseRecord, new: &LeaseRecord) -> bool {
+    let (ceiling, setting) = match (existing.kind, new.kind) {
+        (LeaseKind::Ceiling, LeaseKind::Setting) => (existing, new),
+        (LeaseKind::Setting, LeaseKind::Ceiling) => (new, existing),
+        _ => return false,
+    };
+    ceiling.owner.uid == Some(0) || ceiling.owner.uid == setting.owner.uid
+}
+
+/// The refusal of a device that another process or job has leased.
+fn held(device: &DeviceId, holder: &LeaseRecord) -> Refusal {
+    Refusal::Journal(JournalError::Held {
+        device: device.clone(),
+        owner: holder.owner.to_string(),
+    })
+}
+
+/// Finds a leased device and the number of the owner's lease; a device that the owner has not leased is refused.
+fn find<'a>(
+    devices: &'a mut [LeasedDevice],
+    id: &DeviceId,
+    owner: &Owner,
+) -> Result<(&'a mut LeasedDevice, usize), Refusal> {
+    let mut devices = devices.iter_mut();
+    let found = devices.find_map(|leased| {
+        let mut leases = leased.entry.leases.iter();
+        let number = leases.position(|lease| lease.owner.is_same(owner))?;
+        (leased.entry.device == *id).then_some((leased, number))
+    });
+    found.ok_or_else(|| Refusal::NotLeased(id.clone()))
+}
+
+/// Sets one knob of a device as a lease asks, or lower where another lease asks for that.
+fn apply_knob(
+    journal: &Journal,
+    leased: &mut LeasedDevice,
+    number: usize,
+    asked: &Settings,
+    knob: Knob,
+) -> Result<AppliedSettings, Refusal> {
+    let entry = &mut leased.entry;
+    let earlier = entry.leases[number].settings;
+    entry.leases[number].settings = earlier.with(asked);
+    let wanted = entry.requested(knob);
+    if let Some(cap) = wanted.power_cap
+        && let Some(there) = already_set(leased.device.as_mut(), cap)
+    {
+        let applied = AppliedSettings {
+            power_cap: Some(there),
+            ..AppliedSettings::default()
+        };
+        return Ok(below_ceiling(applied, asked, &wanted));
+    }
+    let is_new = !entry.touched.contains(&knob);
+    if is_new {
+        entry.touched.push(knob);
+    }
+    // The journal is on disk before the first write; if it cannot be, nothing is written.
+    if let Err(error) = journal.write(entry) {
+        entry.leases[number].settings = earlier;
+        if is_new {
+            entry.touched.pop();
+        }
+        return Err(error.into());
+    }
+    match leased.device.apply(&wanted) {
+        Ok(applied) => Ok(below_ceiling(applied, asked, &wanted)),
+        Err(error) => {
+            // A rejected setting changed nothing and need not be restored.
+            if error.left_unchanged() {
+                entry.leases[number].settings = earlier;
+                if is_new {
+                    entry.touched.pop();
+                }
+                journal.update(entry)?;
+            }
+            tracing::warn!(device = %entry.device, %knob, %error, "setting rejected");
+            let name = entry.name.clone();
+            Err(Refusal::Write { name, error })
+        }
+    }
+}
+
+/// Says where a ceiling is the reason why a power cap is lower than requested.
+fn below_ceiling(
+    mut applied: AppliedSettings,
+    asked: &Settings,
+    wanted: &Settings,
+) -> AppliedSettings {
+    if let (Some(cap), Some(asked), Some(wanted)) =
+        (&mut applied.power_cap, asked.power_cap, wanted.power_cap)
+        && wanted < asked
+    {
+        cap.requested = asked;
+        cap.shortfall = Some(Shortfall::Ceiling);
+    }
+    applied
+}
+
+/// The power cap of the device if it already has the requested value. It is then not written, so no permission is needed.
+fn already_set(device: &mut dyn ControllableDevice, cap: Watts) -> Option<AppliedKnob<Watts>> {
+    let limits = device.power_limits().ok()?;
+    (limits.requested == cap).then(|| AppliedKnob {
+        requested: limits.requested,
+        enforced: limits.enforced,
+        shortfall: (limits.enforced < limits.requested).then_some(Shortfall::BoardLimit),
+    })
+}
+
+/// Writes what the leases of a device ask for after one of them has changed, and restores what none of them asks for.
+fn settle(journal: &Journal, leased: &mut LeasedDevice) -> Result<(), RestoreError> {
+    let (device, entry) = (leased.device.as_mut(), &mut leased.entry);
+    let is_idle = |lease: &LeaseRecord| lease.settings == Settings::default();
+    if entry.leases.iter().all(is_idle) {
+        let was_touched = !entry.touched.is_empty();
+        restore(device, entry)?;
+        if was_touched {
+            journal.remove(&entry.device)?;
+            entry.touched.clear();
+        }
+        return Ok(());
+    }
+    let mut errors = Vec::new();
+    for knob in entry.touched.clone().into_iter().rev() {
+        let wanted = entry.requested(knob);
+        let result = match wanted == Settings::default() {
+            true => restore_knob(device, &entry.saved, knob),
+            false if device.settings().is_ok_and(|now| now.only(knob) == wanted) => Ok(()),
+            false => device.apply(&wanted).map(drop),
+        };
+        match result {
+            Ok(()) if wanted == Settings::default() => entry.touched.retain(|one| *one != knob),
+            Ok(()) => {}
+            Err(error) => errors.push(error),
+        }
+    }
+    journal.update(entry)?;
+    match errors.is_empty() {
+        true => Ok(()),
+        false => Err(RestoreError::Write {
+            device: entry.device.clone(),
+            name: entry.name.clone(),
+            errors,
+        }),
+    }
+}
