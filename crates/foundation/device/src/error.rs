@@ -106,6 +106,9 @@ pub enum WriteError {
         /// The value that was read back, with its unit.
         read: String,
     },
+    /// Persistence mode cannot be changed, for this reason.
+    #[error("persistence mode cannot be changed: {0}")]
+    Persistence(String),
     /// The request failed for a reason that may be temporary; the caller may try again.
     #[error("setting {knob} failed: {reason}")]
     Failed {

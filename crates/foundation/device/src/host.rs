@@ -22,8 +22,11 @@ pub trait HostDevice: ControllableDevice + Send + Sync {
     /// The name of the device's architecture, such as `Hopper`.
     fn architecture(&self) -> String;
 
-    /// Whether the driver stays loaded while no program uses the GPU (persistence mode); `None` if unknown.
-    fn persistence(&self) -> Option<bool>;
+    /// The ids of the processes that use the device; an error if they cannot be listed completely.
+    fn processes(&self) -> Result<Vec<u32>, String>;
+
+    /// The device's address on the PCI bus, such as `0000:01:00.0`; `None` if unknown.
+    fn pci_address(&self) -> Option<String>;
 
     /// Whether the vendor's default power reading is a mean over one second. If not, it covers a shorter time.
     fn power_is_averaged(&self) -> bool;

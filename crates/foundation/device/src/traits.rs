@@ -21,6 +21,11 @@ pub trait Device {
     /// Reads the requested, enforced and default power limit.
     fn power_limits(&mut self) -> Result<PowerLimits, ReadError>;
 
+    /// Whether the driver stays loaded while no program uses the device (persistence mode); `None` if unknown.
+    fn persistence(&self) -> Option<bool> {
+        None
+    }
+
     /// Reads the present settings. A knob without a value is at its default or cannot be read.
     fn settings(&mut self) -> Result<Settings, ReadError> {
         Ok(Settings {
@@ -40,4 +45,11 @@ pub trait Actuator {
     /// Resets a knob to the device's default. This is how a clock is unlocked: NVML cannot report the lock that
     /// was set before.
     fn reset(&mut self, knob: Knob) -> Result<(), WriteError>;
+
+    /// Keeps the driver loaded while no program uses the device (persistence mode), or lets it unload.
+    fn set_persistence(&mut self, _on: bool) -> Result<(), WriteError> {
+        Err(WriteError::Persistence(
+            "the device has no persistence mode".to_owned(),
+        ))
+    }
 }

@@ -54,7 +54,11 @@ impl HostDevice for FakeDevice {
         "Fake".to_owned()
     }
 
-    fn persistence(&self) -> Option<bool> {
+    fn processes(&self) -> Result<Vec<u32>, String> {
+        Ok(Vec::new())
+    }
+
+    fn pci_address(&self) -> Option<String> {
         None
     }
 

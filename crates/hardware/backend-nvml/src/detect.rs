@@ -148,8 +148,28 @@ impl HostDevice for NvmlGpu {
         format!("{:?}", self.architecture)
     }
 
-    fn persistence(&self) -> Option<bool> {
-        self.device.is_in_persistent_mode().ok()
+    fn processes(&self) -> Result<Vec<u32>, String> {
+        let compute = self.device.running_compute_processes();
+        let mut all = compute.map_err(|error| error.to_string())?;
+        // Clients of MPS are listed apart from its server. Drivers and GPUs without graphics or MPS have no such list.
+        for more in [
+            self.device.running_graphics_processes(),
+            self.device.mps_running_compute_processes(),
+        ] {
+            match more {
+                Ok(more) => all.extend(more),
+                Err(NvmlError::NotSupported | NvmlError::FailedToLoadSymbol(_)) => {}
+                Err(error) => return Err(error.to_string()),
+            }
+        }
+        let mut pids: Vec<u32> = all.iter().map(|process| process.pid).collect();
+        pids.sort_unstable();
+        pids.dedup();
+        Ok(pids)
+    }
+
+    fn pci_address(&self) -> Option<String> {
+        Some(self.device.pci_info().ok()?.bus_id)
     }
 
     fn power_is_averaged(&self) -> bool {

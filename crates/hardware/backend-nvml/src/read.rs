@@ -154,6 +154,10 @@ impl Device for NvmlGpu {
         })
     }
 
+    fn persistence(&self) -> Option<bool> {
+        self.device.is_in_persistent_mode().ok()
+    }
+
     fn power_limits(&mut self) -> Result<PowerLimits, ReadError> {
         let watts = |result: Result<u32, NvmlError>| match result {
             Ok(milliwatts) => Ok(Watts::new(f64::from(milliwatts) / 1e3)),

@@ -190,4 +190,11 @@ impl Actuator for NvmlGpu {
         tracing::info!(device = %self.descriptor.id, %knob, "setting reset to its default");
         Ok(())
     }
+
+    fn set_persistence(&mut self, on: bool) -> Result<(), WriteError> {
+        let set = self.device.set_persistent(on);
+        set.map_err(|error| WriteError::Persistence(error.to_string()))?;
+        tracing::info!(device = %self.descriptor.id, on, "persistence mode set");
+        Ok(())
+    }
 }

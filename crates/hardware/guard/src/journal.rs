@@ -106,6 +106,9 @@ pub(crate) struct Entry {
     /// The settings before the lease. Those that the device cannot report are absent.
     pub saved: Settings,
     pub touched: Vec<Knob>,
+    /// The persistence mode before the lease, if it was changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub saved_persistence: Option<bool>,
     /// The leases of the device; empty in journals of version 1.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub leases: Vec<LeaseRecord>,
@@ -213,9 +216,9 @@ impl Journal {
         write().map_err(|error| self.disk_error(error))
     }
 
-    /// Writes the journal file of a device, or removes the file if no knob is changed any more.
+    /// Writes the journal file of a device, or removes the file if nothing is changed any more.
     pub(crate) fn update(&self, entry: &Entry) -> Result<(), JournalError> {
-        match entry.touched.is_empty() {
+        match entry.is_unchanged() {
             true => self.remove(&entry.device),
             false => self.write(entry),
         }
@@ -314,8 +317,14 @@ impl Entry {
             name,
             saved,
             touched: Vec::new(),
+            saved_persistence: None,
             leases: Vec::new(),
         }
+    }
+
+    /// Whether nothing of the device is changed.
+    pub fn is_unchanged(&self) -> bool {
+        self.touched.is_empty() && self.saved_persistence.is_none()
     }
 
     /// What the leases ask of a knob together: the lowest value; `None` if no lease sets it.

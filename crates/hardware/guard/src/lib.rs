@@ -24,8 +24,10 @@ mod proc_files;
 mod processes;
 mod protocol;
 mod refusal;
+mod remote_writer;
 mod restore;
 mod server;
+mod settings_protocol;
 mod timeouts;
 mod writer;
 
@@ -40,7 +42,11 @@ pub use processes::{
 };
 pub use protocol::{CommandExit, Streams, WorkloadCommand, WorkloadEnd};
 pub use refusal::{Refusal, RestoreError, RestoreOutcome};
+pub use remote_writer::RemoteWriter;
 pub use restore::restore_device;
 pub use server::{OpenDevice, serve};
+pub use settings_protocol::{
+    Job, MAX_REQUEST_LENGTH, SETTINGS_PROTOCOL, SettingsReply, SettingsRequest,
+};
 pub use timeouts::GuardTimeouts;
 pub use writer::{LocalWriter, SettingsWriter};

@@ -47,6 +47,36 @@ pub enum Refusal {
     /// Settings that an earlier guard left changed could not be restored.
     #[error(transparent)]
     Restore(#[from] RestoreError),
+    /// The policy does not allow the request; the text says what it allows.
+    #[error("{0}")]
+    NotAllowed(String),
+    /// The service has ended the lease and restored the device.
+    #[error("{device}: the lease ended and its settings were restored: {reason}")]
+    LeaseEnded {
+        /// The device that was leased.
+        device: DeviceId,
+        /// Why the lease ended.
+        reason: String,
+    },
+    /// The two programs do not use the same messages.
+    #[error(
+        "the service uses version {service} of its messages and this program version {client}: install the same version of sweetspot for both"
+    )]
+    OtherVersion {
+        /// The version of the messages that the service uses.
+        service: u32,
+        /// The version of the messages that the client uses.
+        client: u32,
+    },
+    /// The request cannot be read.
+    #[error("invalid request: {0}")]
+    Invalid(String),
+    /// There are too many requests or connections of this user.
+    #[error("too many requests at a time: wait a second")]
+    TooMany,
+    /// The service, or a guard that runs as root, cannot be reached.
+    #[error("the process that writes settings as root cannot be reached ({0})")]
+    ServiceLost(String),
     /// A process of the workload is still alive after SIGKILL.
     #[error("a process of the command cannot be killed: it is blocked in a device driver")]
     WorkloadRemains,
@@ -64,6 +94,12 @@ impl Refusal {
             Self::Interrupted
             | Self::NotLeased(_)
             | Self::UnknownPowerCap(_)
+            | Self::NotAllowed(_)
+            | Self::LeaseEnded { .. }
+            | Self::OtherVersion { .. }
+            | Self::Invalid(_)
+            | Self::TooMany
+            | Self::ServiceLost(_)
             | Self::WorkloadRemains => false,
         }
     }
@@ -92,6 +128,9 @@ pub enum RestoreError {
         /// The errors of the knobs that could not be restored.
         errors: Vec<WriteError>,
     },
+    /// The service cannot be asked to restore the devices. It does so by itself when it runs again.
+    #[error("{0}; the service restores the settings when it runs again")]
+    Service(String),
 }
 
 impl RestoreError {
@@ -101,6 +140,7 @@ impl RestoreError {
             Self::Journal(error) => error.is_permission_denied(),
             Self::Open(error) => error.is_permission_denied(),
             Self::Write { errors, .. } => errors.iter().any(WriteError::is_permission_denied),
+            Self::Service(_) => false,
         }
     }
 }

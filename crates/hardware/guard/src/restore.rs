@@ -28,6 +28,11 @@ pub(crate) fn restore(
     for knob in entry.touched.iter().rev() {
         errors.extend(restore_knob(device, &entry.saved, *knob).err());
     }
+    if let Some(before) = entry.saved_persistence
+        && device.persistence() != Some(before)
+    {
+        errors.extend(device.set_persistence(before).err());
+    }
     if errors.is_empty() {
         return Ok(());
     }

@@ -7,6 +7,8 @@
     deny(clippy::unwrap_used, clippy::expect_used, clippy::panic)
 )]
 
+use std::ffi::OsStr;
+
 use sweetspot_backend_nvml::Nvml;
 use sweetspot_device::{Host, HostError};
 
@@ -16,6 +18,11 @@ pub const LIBRARY: &str = "NVML library";
 /// Opens the GPUs of this machine through the default NVML library, or through the one at the path in
 /// `SWEETSPOT_NVML`.
 pub fn open_host() -> Result<Box<dyn Host>, HostError> {
-    let library = std::env::var_os("SWEETSPOT_NVML");
-    Ok(Box::new(Nvml::open(library.as_deref())?))
+    open_host_with(std::env::var_os("SWEETSPOT_NVML").as_deref())
+}
+
+/// Opens the GPUs of this machine through the NVML library at this path, or through the default one. The environment is
+/// not looked at.
+pub fn open_host_with(library: Option<&OsStr>) -> Result<Box<dyn Host>, HostError> {
+    Ok(Box::new(Nvml::open(library)?))
 }

@@ -1,15 +1,15 @@
 //! The leases of devices: writes what they ask for, after it is in the journal, and restores devices when leases end.
 
-use sweetspot_device::{
-    AppliedKnob, AppliedSettings, ControllableDevice, DeviceId, Knob, Settings, Shortfall,
-};
-use sweetspot_quantity::Watts;
+mod write;
+
+use sweetspot_device::{AppliedSettings, ControllableDevice, DeviceId, Settings};
 
 use crate::journal::{Claim, Entry, Journal, JournalError, LeaseKind, LeaseRecord};
 use crate::owner::Owner;
 use crate::refusal::{Refusal, RestoreError, RestoreOutcome};
-use crate::restore::{restore, restore_knob, restore_leftover};
+use crate::restore::restore_leftover;
 use crate::server::OpenDevice;
+use write::{apply_knob, settle};
 
 /// A leased device, with its journal entry and its lock.
 struct LeasedDevice {
@@ -162,6 +162,31 @@ impl<'a> Leases<'a> {
         Ok(applied)
     }
 
+    /// Changes the persistence mode of a leased device. It is restored when the device's last lease ends.
+    pub fn set_persistence(
+        &mut self,
+        id: &DeviceId,
+        owner: &Owner,
+        on: bool,
+    ) -> Result<(), Refusal> {
+        let (leased, _) = find(&mut self.devices, id, owner)?;
+        let (device, entry) = (leased.device.as_mut(), &mut leased.entry);
+        let before = device.persistence();
+        if before == Some(on) {
+            return Ok(());
+        }
+        if entry.saved_persistence.is_none() {
+            entry.saved_persistence = Some(before.unwrap_or(!on));
+            if let Err(error) = self.journal.write(entry) {
+                entry.saved_persistence = None;
+                return Err(error.into());
+            }
+        }
+        let name = entry.name.clone();
+        let set = device.set_persistence(on);
+        set.map_err(|error| Refusal::Write { name, error })
+    }
+
     /// Reads the present settings of a leased device.
     pub fn settings(&mut self, id: &DeviceId, owner: &Owner) -> Result<Settings, Refusal> {
         let (leased, _) = find(&mut self.devices, id, owner)?;
@@ -310,119 +335,4 @@ fn find<'a>(
         (leased.entry.device == *id).then_some((leased, number))
     });
     found.ok_or_else(|| Refusal::NotLeased(id.clone()))
-}
-
-/// Sets one knob of a device as a lease asks, or lower where another lease asks for that.
-fn apply_knob(
-    journal: &Journal,
-    leased: &mut LeasedDevice,
-    number: usize,
-    asked: &Settings,
-    knob: Knob,
-) -> Result<AppliedSettings, Refusal> {
-    let entry = &mut leased.entry;
-    let earlier = entry.leases[number].settings;
-    entry.leases[number].settings = earlier.with(asked);
-    let wanted = entry.requested(knob);
-    if let Some(cap) = wanted.power_cap
-        && let Some(there) = already_set(leased.device.as_mut(), cap)
-    {
-        let applied = AppliedSettings {
-            power_cap: Some(there),
-            ..AppliedSettings::default()
-        };
-        return Ok(below_ceiling(applied, asked, &wanted));
-    }
-    let is_new = !entry.touched.contains(&knob);
-    if is_new {
-        entry.touched.push(knob);
-    }
-    // The journal is on disk before the first write; if it cannot be, nothing is written.
-    if let Err(error) = journal.write(entry) {
-        entry.leases[number].settings = earlier;
-        if is_new {
-            entry.touched.pop();
-        }
-        return Err(error.into());
-    }
-    match leased.device.apply(&wanted) {
-        Ok(applied) => Ok(below_ceiling(applied, asked, &wanted)),
-        Err(error) => {
-            // A rejected setting changed nothing and need not be restored.
-            if error.left_unchanged() {
-                entry.leases[number].settings = earlier;
-                if is_new {
-                    entry.touched.pop();
-                }
-                journal.update(entry)?;
-            }
-            tracing::warn!(device = %entry.device, %knob, %error, "setting rejected");
-            let name = entry.name.clone();
-            Err(Refusal::Write { name, error })
-        }
-    }
-}
-
-/// Says where a ceiling is the reason why a power cap is lower than requested.
-fn below_ceiling(
-    mut applied: AppliedSettings,
-    asked: &Settings,
-    wanted: &Settings,
-) -> AppliedSettings {
-    if let (Some(cap), Some(asked), Some(wanted)) =
-        (&mut applied.power_cap, asked.power_cap, wanted.power_cap)
-        && wanted < asked
-    {
-        cap.requested = asked;
-        cap.shortfall = Some(Shortfall::Ceiling);
-    }
-    applied
-}
-
-/// The power cap of the device if it already has the requested value. It is then not written, so no permission is needed.
-fn already_set(device: &mut dyn ControllableDevice, cap: Watts) -> Option<AppliedKnob<Watts>> {
-    let limits = device.power_limits().ok()?;
-    (limits.requested == cap).then(|| AppliedKnob {
-        requested: limits.requested,
-        enforced: limits.enforced,
-        shortfall: (limits.enforced < limits.requested).then_some(Shortfall::BoardLimit),
-    })
-}
-
-/// Writes what the leases of a device ask for after one of them has changed, and restores what none of them asks for.
-fn settle(journal: &Journal, leased: &mut LeasedDevice) -> Result<(), RestoreError> {
-    let (device, entry) = (leased.device.as_mut(), &mut leased.entry);
-    let is_idle = |lease: &LeaseRecord| lease.settings == Settings::default();
-    if entry.leases.iter().all(is_idle) {
-        let was_touched = !entry.touched.is_empty();
-        restore(device, entry)?;
-        if was_touched {
-            journal.remove(&entry.device)?;
-            entry.touched.clear();
-        }
-        return Ok(());
-    }
-    let mut errors = Vec::new();
-    for knob in entry.touched.clone().into_iter().rev() {
-        let wanted = entry.requested(knob);
-        let result = match wanted == Settings::default() {
-            true => restore_knob(device, &entry.saved, knob),
-            false if device.settings().is_ok_and(|now| now.only(knob) == wanted) => Ok(()),
-            false => device.apply(&wanted).map(drop),
-        };
-        match result {
-            Ok(()) if wanted == Settings::default() => entry.touched.retain(|one| *one != knob),
-            Ok(()) => {}
-            Err(error) => errors.push(error),
-        }
-    }
-    journal.update(entry)?;
-    match errors.is_empty() {
-        true => Ok(()),
-        false => Err(RestoreError::Write {
-            device: entry.device.clone(),
-            name: entry.name.clone(),
-            errors,
-        }),
-    }
 }

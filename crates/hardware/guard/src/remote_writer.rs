@@ -1,0 +1,185 @@
+//! Asks a privileged process, such as the service, to write device settings.
+
+use std::io::{self, BufReader};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use sweetspot_device::{AppliedSettings, DeviceId, Settings};
+
+use crate::journal::LeaseKind;
+use crate::owner::Owner;
+use crate::protocol::{receive, send};
+use crate::refusal::{Refusal, RestoreError, RestoreOutcome};
+use crate::settings_protocol::{SETTINGS_PROTOCOL, SettingsReply, SettingsRequest};
+use crate::writer::SettingsWriter;
+
+/// The longest wait for a reply. A driver may need some hundred milliseconds for a write.
+const REPLY_TIMEOUT: Duration = Duration::from_secs(8);
+
+/// The longest time in which a service that was restarted is asked again.
+const RECONNECT_TIMEOUT: Duration = Duration::from_secs(8);
+
+/// The pause between two attempts to connect.
+const RECONNECT_PAUSE: Duration = Duration::from_millis(20);
+
+/// A connection to a privileged process that writes settings.
+pub struct RemoteWriter {
+    connect: Box<dyn FnMut() -> io::Result<UnixStream>>,
+    connection: Option<BufReader<UnixStream>>,
+    /// How long a lost connection is made again.
+    patience: Duration,
+    /// The devices that are leased, to lease them again if the service was restarted.
+    leased: Vec<DeviceId>,
+}
+
+impl RemoteWriter {
+    /// Uses the service at this socket. If the service is restarted meanwhile, requests wait for it.
+    pub fn service(socket: &Path) -> Self {
+        let socket = socket.to_owned();
+        Self {
+            connect: Box::new(move || UnixStream::connect(&socket)),
+            connection: None,
+            patience: RECONNECT_TIMEOUT,
+            leased: Vec::new(),
+        }
+    }
+
+    /// Uses a process at the other end of a connection that is made only once.
+    pub fn once(connect: impl FnOnce() -> io::Result<UnixStream> + 'static) -> Self {
+        let mut connect = Some(connect);
+        Self {
+            connect: Box::new(move || match connect.take() {
+                Some(connect) => connect(),
+                None => Err(io::ErrorKind::ConnectionReset.into()),
+            }),
+            connection: None,
+            patience: Duration::ZERO,
+            leased: Vec::new(),
+        }
+    }
+
+    /// Sends a request; after a lost connection again to the restarted service.
+    fn request(&mut self, request: &SettingsRequest) -> Result<SettingsReply, Refusal> {
+        let begun = Instant::now();
+        loop {
+            let reply = self.connect_and_lease().and_then(|refused| match refused {
+                Some(refused) => Ok(SettingsReply::Refused(refused)),
+                None => self.exchange(request),
+            });
+            match reply {
+                Ok(SettingsReply::Refused(refusal)) => return Err(refusal),
+                Ok(reply) => return Ok(reply),
+                Err(error) => {
+                    self.connection = None;
+                    if begun.elapsed() >= self.patience {
+                        return Err(Refusal::ServiceLost(error.to_string()));
+                    }
+                    tracing::warn!(%error, "the connection to the service is lost: trying again");
+                    std::thread::sleep(RECONNECT_PAUSE);
+                }
+            }
+        }
+    }
+
+    /// Connects if there is no connection, and leases again what was leased before. Returns the refusal, if any.
+    fn connect_and_lease(&mut self) -> io::Result<Option<Refusal>> {
+        if self.connection.is_some() {
+            return Ok(None);
+        }
+        let stream = (self.connect)()?;
+        stream.set_read_timeout(Some(REPLY_TIMEOUT))?;
+        stream.set_write_timeout(Some(REPLY_TIMEOUT))?;
+        self.connection = Some(BufReader::new(stream));
+        let hello = SettingsRequest::Hello {
+            version: SETTINGS_PROTOCOL,
+            job: None,
+        };
+        let mut first = vec![hello];
+        if !self.leased.is_empty() {
+            first.push(SettingsRequest::Lease {
+                devices: self.leased.clone(),
+                kind: LeaseKind::Setting,
+            });
+        }
+        for request in first {
+            if let SettingsReply::Refused(refusal) = self.exchange(&request)? {
+                self.connection = None;
+                return Ok(Some(refusal));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Sends a request over the present connection and waits for its reply.
+    fn exchange(&mut self, request: &SettingsRequest) -> io::Result<SettingsReply> {
+        let lost = || io::Error::from(io::ErrorKind::UnexpectedEof);
+        let connection = self.connection.as_mut().ok_or_else(lost)?;
+        send(connection.get_mut(), request)?;
+        receive(connection)?.ok_or_else(lost)
+    }
+}
+
+/// The refusal for a reply that does not fit its request.
+fn unexpected(reply: &SettingsReply) -> Refusal {
+    Refusal::ServiceLost(format!("unexpected reply {reply:?}"))
+}
+
+impl SettingsWriter for RemoteWriter {
+    /// Leases devices for this process, whatever `owner` says: the kernel tells the service who asks.
+    fn lease(&mut self, devices: &[DeviceId], _: &Owner) -> Result<Vec<RestoreOutcome>, Refusal> {
+        let request = SettingsRequest::Lease {
+            devices: devices.to_vec(),
+            kind: LeaseKind::Setting,
+        };
+        match self.request(&request)? {
+            SettingsReply::Leased { notes } => {
+                self.leased.extend_from_slice(devices);
+                Ok(notes)
+            }
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    fn apply(
+        &mut self,
+        device: &DeviceId,
+        settings: &Settings,
+    ) -> Result<AppliedSettings, Refusal> {
+        let request = SettingsRequest::Apply {
+            device: device.clone(),
+            settings: *settings,
+        };
+        match self.request(&request)? {
+            SettingsReply::Applied(applied) => Ok(applied),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    fn settings(&mut self, device: &DeviceId) -> Result<Settings, Refusal> {
+        let device = device.clone();
+        match self.request(&SettingsRequest::Settings { device })? {
+            SettingsReply::Settings(settings) => Ok(settings),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    fn restore(&mut self, device: &DeviceId) -> Result<(), Refusal> {
+        let device = device.clone();
+        match self.request(&SettingsRequest::Restore { device })? {
+            SettingsReply::Restored => Ok(()),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    fn release_all(&mut self) -> Vec<RestoreError> {
+        if std::mem::take(&mut self.leased).is_empty() {
+            return Vec::new();
+        }
+        match self.request(&SettingsRequest::Release) {
+            Ok(SettingsReply::Released { problems }) => problems,
+            Ok(other) => vec![RestoreError::Service(unexpected(&other).to_string())],
+            Err(refusal) => vec![RestoreError::Service(refusal.to_string())],
+        }
+    }
+}
