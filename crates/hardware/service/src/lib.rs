@@ -13,4 +13,4 @@ mod install;
 mod ownership;
 mod policy;
 mod privileges;
-mod zeusd;
+pub mod zeusd;
