@@ -11,6 +11,6 @@
 
 mod install;
 mod ownership;
-mod policy;
+pub mod policy;
 mod privileges;
 pub mod zeusd;
