@@ -32,6 +32,17 @@ impl Settings {
         part
     }
 
+    /// Returns a copy that does not set this knob.
+    pub fn without(&self, knob: Knob) -> Self {
+        let mut rest = *self;
+        match knob {
+            Knob::PowerCap => rest.power_cap = None,
+            Knob::CoreClock => rest.core_clock = None,
+            Knob::MemoryClock => rest.memory_clock = None,
+        }
+        rest
+    }
+
     /// Returns a copy in which the values of `other`, where it has some, replace these.
     pub fn with(&self, other: &Self) -> Self {
         Self {

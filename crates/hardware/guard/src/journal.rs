@@ -89,9 +89,8 @@ pub(crate) struct LeaseRecord {
     pub owner: Owner,
     /// The settings that the lease asks for.
     pub settings: Settings,
-    /// When the lease ends at the latest, in seconds since boot; `None` without such a limit.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ends_at: Option<u64>,
+    /// When the lease began, in seconds since boot.
+    pub began_at: u64,
 }
 
 /// The content of a journal file: a device's settings from before its first lease, its leases, and the knobs changed

@@ -56,7 +56,6 @@ impl SettingsWriter for LocalWriter<'_> {
         let terms = LeaseTerms {
             owner: owner.clone(),
             kind: LeaseKind::Setting,
-            ends_at: None,
         };
         self.leases.lease(devices, &terms)
     }

@@ -20,7 +20,6 @@ fn terms(owner: &Owner, kind: LeaseKind) -> LeaseTerms {
     LeaseTerms {
         owner: owner.clone(),
         kind,
-        ends_at: None,
     }
 }
 

@@ -9,8 +9,25 @@
     deny(clippy::unwrap_used, clippy::expect_used, clippy::panic)
 )]
 
+mod audit;
+mod caller;
+mod connection;
+mod gpus;
 mod install;
+mod lease_checks;
+mod listener;
+mod notify;
 mod ownership;
 pub mod policy;
 mod privileges;
+mod rate;
+mod requests;
+mod server;
+mod zeus_backend;
 pub mod zeusd;
+
+pub use audit::Audit;
+pub use gpus::ServedGpu;
+pub use listener::{ListenError, listen};
+pub use requests::Service;
+pub use server::{ServerOptions, serve};

@@ -2,7 +2,10 @@
 
 mod write;
 
-use sweetspot_device::{AppliedSettings, ControllableDevice, DeviceId, Settings};
+use std::time::Duration;
+
+use rustix::time::{ClockId, clock_gettime};
+use sweetspot_device::{AppliedSettings, ControllableDevice, DeviceId, Knob, Settings};
 
 use crate::journal::{Claim, Entry, Journal, JournalError, LeaseKind, LeaseRecord};
 use crate::owner::Owner;
@@ -35,8 +38,6 @@ pub struct LeaseTerms {
     pub owner: Owner,
     /// What the lease is for.
     pub kind: LeaseKind,
-    /// When the lease ends at the latest, in seconds since boot; `None` without such a limit.
-    pub ends_at: Option<u64>,
 }
 
 /// A lease that exists, for reports and checks.
@@ -48,8 +49,10 @@ pub struct LeaseSummary {
     pub owner: Owner,
     /// What the lease is for.
     pub kind: LeaseKind,
-    /// When the lease ends at the latest, in seconds since boot; `None` without such a limit.
-    pub ends_at: Option<u64>,
+    /// The settings that the lease asks for.
+    pub settings: Settings,
+    /// How long the lease has lasted.
+    pub age: Duration,
 }
 
 impl<'a> Leases<'a> {
@@ -100,7 +103,7 @@ impl<'a> Leases<'a> {
             kind: terms.kind,
             owner: terms.owner.clone(),
             settings: Settings::default(),
-            ends_at: terms.ends_at,
+            began_at: seconds_since_boot(),
         };
         if let Some(leased) = self.devices.iter_mut().find(|one| one.entry.device == *id) {
             let entry = &mut leased.entry;
@@ -204,6 +207,19 @@ impl<'a> Leases<'a> {
         Ok(settle(&self.journal, leased)?)
     }
 
+    /// Takes back what a lease has set one knob to; the lease continues.
+    pub fn restore_knob(
+        &mut self,
+        id: &DeviceId,
+        owner: &Owner,
+        knob: Knob,
+    ) -> Result<(), Refusal> {
+        let (leased, number) = find(&mut self.devices, id, owner)?;
+        let settings = &mut leased.entry.leases[number].settings;
+        *settings = settings.without(knob);
+        Ok(settle(&self.journal, leased)?)
+    }
+
     /// Ends a lease and takes back what it has set. It ends even if that fails: the settings then stay in the journal.
     pub fn release(&mut self, id: &DeviceId, owner: &Owner) -> Result<(), RestoreError> {
         let Ok((leased, number)) = find(&mut self.devices, id, owner) else {
@@ -282,18 +298,25 @@ impl<'a> Leases<'a> {
 
     /// All leases.
     pub fn summaries(&self) -> Vec<LeaseSummary> {
+        let now = seconds_since_boot();
         let of_device = |one: &'_ LeasedDevice| -> Vec<LeaseSummary> {
             let leases = one.entry.leases.iter();
             let summary = |lease: &LeaseRecord| LeaseSummary {
                 device: one.entry.device.clone(),
                 owner: lease.owner.clone(),
                 kind: lease.kind,
-                ends_at: lease.ends_at,
+                settings: lease.settings,
+                age: Duration::from_secs(now.saturating_sub(lease.began_at)),
             };
             leases.map(summary).collect()
         };
         self.devices.iter().flat_map(of_device).collect()
     }
+}
+
+/// The time since the machine was started, which goes on while it sleeps.
+fn seconds_since_boot() -> u64 {
+    clock_gettime(ClockId::Boottime).tv_sec.unsigned_abs()
 }
 
 /// Whether a lease existed before.

@@ -43,7 +43,7 @@ impl Response {
     }
 
     /// A response with a message as JSON.
-    pub(super) fn error(status: u16, message: &str) -> Self {
+    pub fn error(status: u16, message: &str) -> Self {
         Self::json(status, &json!({ "error": message }))
     }
 

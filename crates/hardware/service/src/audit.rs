@@ -1,0 +1,156 @@
+//! The audit log: who asked for what, what was set before and after, and what was refused. One JSON object per line.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+use sweetspot_guard::Owner;
+
+use crate::rate::Allowance;
+
+/// When the log is larger than this, it is renamed and a new one begins.
+const MAX_BYTES: u64 = 32 << 20;
+
+/// How many refusals of one user are logged at once, and per second after that. A flood of requests must neither fill the
+/// disk nor push older lines out.
+const REFUSALS_AT_ONCE: f64 = 50.0;
+const REFUSALS_PER_SECOND: f64 = 1.0;
+
+/// The audit log.
+#[derive(Debug)]
+pub struct Audit {
+    path: PathBuf,
+    refusals: HashMap<u32, Allowance>,
+    /// The number of refusals of each user that were not logged since the last one that was.
+    left_out: HashMap<u32, u64>,
+}
+
+/// A line of the log.
+#[derive(Debug, Serialize)]
+struct Line<'a> {
+    /// Seconds since 1970.
+    time: f64,
+    event: &'a str,
+    uid: Option<u32>,
+    pid: u32,
+    owner: String,
+    #[serde(flatten)]
+    details: Map<String, Value>,
+}
+
+impl Audit {
+    /// Opens the log, which is created if needed. Only root can read it.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        let audit = Self {
+            path: path.to_owned(),
+            refusals: HashMap::new(),
+            left_out: HashMap::new(),
+        };
+        audit.file().map(|_| audit)
+    }
+
+    /// Opens the file for appending.
+    fn file(&self) -> io::Result<File> {
+        File::options()
+            .append(true)
+            .create(true)
+            .mode(0o600)
+            .custom_flags(libc::O_NOFOLLOW | libc::O_CLOEXEC)
+            .open(&self.path)
+    }
+
+    /// Adds a line. The line is written when this returns; an error means that it is not.
+    pub fn record(&self, event: &str, owner: &Owner, details: Value) -> io::Result<()> {
+        let line = Line {
+            time: SystemTime::now()
+                .duration_since(UNIX_EPOCH)
+                .map_or(0.0, |time| time.as_millis() as f64 / 1000.0),
+            event,
+            uid: owner.uid,
+            pid: owner.pid,
+            owner: owner.to_string(),
+            details: match details {
+                Value::Object(details) => details,
+                other => Map::from_iter([("details".to_owned(), other)]),
+            },
+        };
+        let mut text = serde_json::to_vec(&line)?;
+        text.push(b'\n');
+        let mut file = self.file()?;
+        if file.metadata()?.len() > MAX_BYTES {
+            std::fs::rename(&self.path, self.path.with_extension("old.jsonl"))?;
+            file = self.file()?;
+        }
+        file.write_all(&text)
+    }
+
+    /// Adds a line that cannot prevent anything any more, such as what a write has led to. Errors go to the journal of
+    /// the system.
+    pub fn report(&self, event: &str, owner: &Owner, details: Value) {
+        if let Err(error) = self.record(event, owner, details) {
+            tracing::error!(%error, path = %self.path.display(), "cannot write the audit log");
+        }
+    }
+
+    /// Adds a line about a refused request, unless this user had too many of them.
+    pub fn refusal(&mut self, owner: &Owner, request: &str, reason: &str, now: Instant) {
+        let uid = owner.uid.unwrap_or(u32::MAX);
+        let allowance = self
+            .refusals
+            .entry(uid)
+            .or_insert_with(|| Allowance::new(REFUSALS_AT_ONCE, REFUSALS_PER_SECOND, now));
+        if !allowance.take(now) {
+            *self.left_out.entry(uid).or_default() += 1;
+            return;
+        }
+        let left_out = self.left_out.remove(&uid).unwrap_or(0);
+        let mut details = serde_json::json!({"request": request, "reason": reason});
+        if left_out > 0 {
+            details["refusals_left_out"] = left_out.into();
+        }
+        self.report("refused", owner, details);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flood_of_refusals_is_counted_and_not_logged() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("audit.jsonl");
+        let mut audit = Audit::open(&path).unwrap();
+        let (owner, begin) = (Owner::current_process(), Instant::now());
+        for _ in 0..1000 {
+            audit.refusal(&owner, "apply", "no", begin);
+        }
+        audit.refusal(
+            &owner,
+            "apply",
+            "no",
+            begin + std::time::Duration::from_secs(2),
+        );
+        let text = std::fs::read_to_string(&path).unwrap();
+        let lines: Vec<Value> = text
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect();
+        assert_eq!(lines.len(), 51);
+        assert_eq!(lines[50]["refusals_left_out"], 950);
+        assert_eq!(lines[0]["reason"], "no");
+    }
+
+    #[test]
+    fn a_link_in_place_of_the_log_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("audit.jsonl");
+        std::os::unix::fs::symlink(folder.path().join("other"), &path).unwrap();
+        assert!(Audit::open(&path).is_err());
+    }
+}

@@ -1,0 +1,124 @@
+//! Checks whether leases are still allowed, and ends those that are not.
+
+use std::time::Duration;
+
+use serde_json::json;
+use sweetspot_device::{DeviceId, Settings};
+use sweetspot_guard::{LeaseKind, LeaseSummary, Owner, Refusal};
+
+use crate::caller::account_of;
+use crate::gpus::ServedGpu;
+use crate::policy::{Account, Denied, LeaseRequest};
+use crate::requests::{Asker, EndedLease, Service, find};
+
+/// The most leases that are remembered after the service has ended them.
+const MAX_ENDED_LEASES: usize = 256;
+
+impl Service<'_> {
+    /// Checks that a lease may still be used; if not, it ends. Returns the settings that it has asked for so far, and how
+    /// long it has lasted.
+    pub(crate) fn check_now(
+        &mut self,
+        asker: &Asker,
+        device: &DeviceId,
+    ) -> Result<(Settings, Duration), Refusal> {
+        let mut leases = self.leases.summaries().into_iter();
+        let is_it =
+            |lease: &LeaseSummary| lease.device == *device && lease.owner.is_same(&asker.owner);
+        let lease = leases.find(is_it);
+        let lease = lease.ok_or_else(|| Refusal::NotLeased(device.clone()))?;
+        let gpu = find(&self.gpus, device)?;
+        let checked = self.check(&asker.account, gpu, &lease.settings, lease.age);
+        checked.map_err(|reason| {
+            let reason = reason.to_string();
+            self.end_lease(device, &asker.owner, &reason);
+            let device = device.clone();
+            Refusal::LeaseEnded { device, reason }
+        })?;
+        Ok((lease.settings, lease.age))
+    }
+
+    /// Checks whether the policy allows a user these settings on a GPU now, for a lease that has lasted this long.
+    pub(crate) fn check(
+        &self,
+        account: &Account,
+        gpu: &ServedGpu,
+        settings: &Settings,
+        age: Duration,
+    ) -> Result<(), Objection> {
+        let ask = |shared| {
+            let lease = LeaseRequest {
+                length: age,
+                shared,
+            };
+            self.policy.settings(account, gpu.name(), settings, lease)
+        };
+        ask(false).map_err(Objection::Policy)?;
+        // Where the policy allows to share the GPU, nobody needs to know who uses it.
+        if ask(true).is_ok() {
+            return Ok(());
+        }
+        let unshared = gpu.check_unshared(account.uid);
+        unshared.map_err(Objection::Shared)
+    }
+
+    /// Ends a lease and remembers why.
+    fn end_lease(&mut self, device: &DeviceId, owner: &Owner, reason: &str) {
+        let problem = self.leases.release(device, owner).err();
+        let problem = problem.map(|problem| problem.to_string());
+        tracing::info!(%device, %owner, reason, "lease ended");
+        let details = json!({"device": device, "reason": reason, "problem": problem});
+        self.audit.report("lease-ended", owner, details);
+        if self.ended.len() >= MAX_ENDED_LEASES {
+            self.ended.remove(0);
+        }
+        self.ended.push(EndedLease {
+            owner: owner.clone(),
+            device: device.clone(),
+            reason: reason.to_owned(),
+        });
+    }
+
+    /// Ends leases that are over: their time has passed, another user's process uses the GPU, or the policy changed.
+    pub fn check_leases(&mut self) {
+        for lease in self.leases.summaries() {
+            let gpu = self.gpus.iter().find(|gpu| *gpu.id() == lease.device);
+            let checked = match (gpu, account_of(&lease.owner)) {
+                // A ceiling holds for whoever uses the GPU. Leases of jobs were made by root, who ends them.
+                (Some(_), _) if lease.kind == LeaseKind::Ceiling => Ok(()),
+                (Some(_), None) => Ok(()),
+                (Some(gpu), Some(account)) => {
+                    let checked = self.check(&account, gpu, &lease.settings, lease.age);
+                    checked.map_err(|reason| reason.to_string())
+                }
+                (None, _) => Err("the GPU is gone".to_owned()),
+            };
+            if let Err(reason) = checked {
+                self.end_lease(&lease.device, &lease.owner, &reason);
+            }
+        }
+    }
+}
+
+/// Why the policy does not allow settings.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Objection {
+    /// The policy never allows them.
+    #[error(transparent)]
+    Policy(Denied),
+    /// The policy allows them on a GPU that nobody else uses.
+    #[error("{0}")]
+    Shared(String),
+}
+
+impl Objection {
+    /// The refusal of a request for this reason; `gpu` names the GPU.
+    pub(crate) fn refusal(&self, gpu: &str) -> Refusal {
+        Refusal::NotAllowed(match self {
+            Self::Policy(denied) => denied.to_string(),
+            Self::Shared(reason) => format!(
+                "{gpu} cannot be set: {reason}, and the policy does not allow that (its key shared-gpus would)"
+            ),
+        })
+    }
+}

@@ -1,0 +1,311 @@
+//! Decides about requests: who may do it, whether it may be done now, and what is logged.
+
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use sweetspot_device::{AppliedSettings, DeviceId, Knob, Settings};
+use sweetspot_guard::{
+    LeaseKind, LeaseTerms, Leases, Owner, Refusal, RestoreError, RestoreOutcome, SettingsReply,
+    SettingsRequest,
+};
+
+use crate::audit::Audit;
+use crate::gpus::ServedGpu;
+use crate::policy::{Account, Policy, Right};
+
+/// A lease that the service has ended, to tell its owner why.
+#[derive(Debug)]
+pub(crate) struct EndedLease {
+    pub owner: Owner,
+    pub device: DeviceId,
+    pub reason: String,
+}
+
+/// Who asks: the account for the policy, and the owner of the leases.
+#[derive(Clone, Debug)]
+pub struct Asker {
+    /// The user and groups of the calling process.
+    pub account: Account,
+    /// The calling process, or the scheduler's job for which root asks.
+    pub owner: Owner,
+}
+
+/// Leases, policy, GPUs and log: everything but the connections.
+pub struct Service<'a> {
+    pub(crate) leases: Leases<'a>,
+    /// The GPUs that can be leased and read.
+    pub gpus: Vec<ServedGpu>,
+    pub(crate) policy: Policy,
+    pub(crate) audit: Audit,
+    pub(crate) ended: Vec<EndedLease>,
+}
+
+impl<'a> Service<'a> {
+    /// Creates a service without leases.
+    pub fn new(leases: Leases<'a>, gpus: Vec<ServedGpu>, policy: Policy, audit: Audit) -> Self {
+        Self {
+            leases,
+            gpus,
+            policy,
+            audit,
+            ended: Vec::new(),
+        }
+    }
+
+    /// Replaces the policy. Leases that it no longer allows end at the next check.
+    pub fn set_policy(&mut self, policy: Policy) {
+        self.policy = policy;
+    }
+
+    /// Takes up the leases of living owners that an earlier service had given, and restores all other devices that were
+    /// left changed.
+    pub fn resume(&mut self) {
+        match self.leases.resume() {
+            Ok(outcomes) => {
+                for outcome in outcomes {
+                    let details = match &outcome {
+                        Ok(restored) => json!({"outcome": restored.to_string()}),
+                        Err(problem) => json!({"problem": problem.to_string()}),
+                    };
+                    tracing::info!(%details, "settings that were left changed");
+                    let owner = Owner::current_process();
+                    self.audit.report("restored-left-changed", &owner, details);
+                }
+            }
+            Err(error) => tracing::error!(%error, "cannot read the journal"),
+        }
+    }
+
+    /// Carries out a request that came as a line of JSON.
+    pub fn answer(&mut self, asker: &Asker, request: SettingsRequest) -> SettingsReply {
+        let name = request_name(&request);
+        let result = match request {
+            // The connection has dealt with the greeting already.
+            SettingsRequest::Hello { .. } | SettingsRequest::Ping => Ok(SettingsReply::Pong),
+            SettingsRequest::Lease { devices, kind } => self
+                .lease(asker, &devices, kind)
+                .map(|notes| SettingsReply::Leased { notes }),
+            SettingsRequest::Apply { device, settings } => self
+                .apply(asker, &device, &settings)
+                .map(SettingsReply::Applied),
+            SettingsRequest::Restore { device } => self
+                .restore(asker, &device)
+                .map(|()| SettingsReply::Restored),
+            SettingsRequest::Settings { device } => {
+                self.settings(asker, &device).map(SettingsReply::Settings)
+            }
+            SettingsRequest::Release => Ok(SettingsReply::Released {
+                problems: self.release(&asker.owner, "released"),
+            }),
+        };
+        result.unwrap_or_else(|refusal| {
+            self.log_refusal(&asker.owner, name, &refusal);
+            SettingsReply::Refused(refusal)
+        })
+    }
+
+    /// Logs a refused request.
+    pub fn log_refusal(&mut self, owner: &Owner, request: &str, refusal: &Refusal) {
+        tracing::info!(%owner, request, %refusal, "refused");
+        let reason = refusal.to_string();
+        self.audit.refusal(owner, request, &reason, Instant::now());
+    }
+
+    /// Leases devices for a process or job, if the policy allows it and nobody else uses them.
+    pub fn lease(
+        &mut self,
+        asker: &Asker,
+        devices: &[DeviceId],
+        kind: LeaseKind,
+    ) -> Result<Vec<RestoreOutcome>, Refusal> {
+        for id in devices {
+            let gpu = find(&self.gpus, id)?;
+            let name = format!("GPU {} ({id})", gpu.device.index());
+            let nothing = Settings::default();
+            self.check(&asker.account, gpu, &nothing, Duration::ZERO)
+                .map_err(|reason| reason.refusal(&name))?;
+            if kind == LeaseKind::Ceiling {
+                let right = self
+                    .policy
+                    .right(&asker.account, gpu.name(), Right::Ceiling);
+                right.map_err(|denied| Refusal::NotAllowed(denied.to_string()))?;
+            }
+        }
+        let terms = LeaseTerms {
+            owner: asker.owner.clone(),
+            kind,
+        };
+        let notes = self.leases.lease(devices, &terms)?;
+        self.ended.retain(|ended| {
+            !(ended.owner.is_same(&asker.owner) && devices.contains(&ended.device))
+        });
+        let details = json!({"devices": devices, "kind": kind});
+        self.audit.report("lease", &asker.owner, details);
+        Ok(notes)
+    }
+
+    /// Applies settings to a leased device, if the policy allows these values and nobody else uses the device now.
+    pub fn apply(
+        &mut self,
+        asker: &Asker,
+        device: &DeviceId,
+        settings: &Settings,
+    ) -> Result<AppliedSettings, Refusal> {
+        let before = self.settings(asker, device)?;
+        let (in_force, age) = self.check_now(asker, device)?;
+        let gpu = find(&self.gpus, device)?;
+        let name = format!("GPU {} ({device})", gpu.device.index());
+        self.check(&asker.account, gpu, &in_force.with(settings), age)
+            .map_err(|reason| reason.refusal(&name))?;
+        self.log_write(
+            asker,
+            "apply",
+            json!({"device": device, "before": before, "settings": settings}),
+        )?;
+        let applied = self.leases.apply(device, &asker.owner, settings);
+        let after = match &applied {
+            Ok(applied) => json!({"device": device, "after": applied}),
+            Err(refusal) => json!({"device": device, "problem": refusal.to_string()}),
+        };
+        self.audit.report("applied", &asker.owner, after);
+        applied
+    }
+
+    /// Changes the persistence mode of a leased device, if the policy allows it.
+    pub fn set_persistence(
+        &mut self,
+        asker: &Asker,
+        device: &DeviceId,
+        on: bool,
+    ) -> Result<(), Refusal> {
+        self.settings(asker, device)?;
+        self.check_now(asker, device)?;
+        let gpu = find(&self.gpus, device)?;
+        let before = gpu.device.persistence();
+        if before == Some(on) {
+            return Ok(());
+        }
+        let right = self
+            .policy
+            .right(&asker.account, gpu.name(), Right::Persistence);
+        right.map_err(|denied| Refusal::NotAllowed(denied.to_string()))?;
+        self.log_write(
+            asker,
+            "persistence",
+            json!({"device": device, "before": before, "after": on}),
+        )?;
+        self.leases.set_persistence(device, &asker.owner, on)
+    }
+
+    /// Writes a line about a change before it is made. Without the line there is no change.
+    fn log_write(
+        &self,
+        asker: &Asker,
+        event: &str,
+        details: serde_json::Value,
+    ) -> Result<(), Refusal> {
+        let logged = self.audit.record(event, &asker.owner, details);
+        logged.map_err(|error| {
+            Refusal::NotAllowed(format!(
+                "the audit log cannot be written, so nothing is changed: {error}"
+            ))
+        })
+    }
+
+    /// Takes back what a lease has set; the lease continues.
+    pub fn restore(&mut self, asker: &Asker, device: &DeviceId) -> Result<(), Refusal> {
+        self.settings(asker, device)?;
+        self.leases.restore(device, &asker.owner)?;
+        self.audit
+            .report("restored", &asker.owner, json!({"device": device}));
+        Ok(())
+    }
+
+    /// Unlocks a clock that the asker has locked; a lock of somebody else stays.
+    pub fn unlock_clock(
+        &mut self,
+        asker: &Asker,
+        device: &DeviceId,
+        clock: Knob,
+    ) -> Result<(), Refusal> {
+        match self.leases.restore_knob(device, &asker.owner, clock) {
+            Err(Refusal::NotLeased(_)) => Ok(()),
+            unlocked => {
+                let details = json!({"device": device, "knob": clock});
+                self.audit.report("restored", &asker.owner, details);
+                unlocked
+            }
+        }
+    }
+
+    /// Reads the present settings of a device that the asker has leased.
+    pub fn settings(&mut self, asker: &Asker, device: &DeviceId) -> Result<Settings, Refusal> {
+        let found = self.leases.settings(device, &asker.owner);
+        found.map_err(|refusal| {
+            let is_it =
+                |ended: &&EndedLease| ended.device == *device && ended.owner.is_same(&asker.owner);
+            match (refusal, self.ended.iter().find(is_it)) {
+                (Refusal::NotLeased(device), Some(ended)) => Refusal::LeaseEnded {
+                    device,
+                    reason: ended.reason.clone(),
+                },
+                (refusal, _) => refusal,
+            }
+        })
+    }
+
+    /// Ends all leases of an owner, because it asked for that or has ended.
+    pub fn release(&mut self, owner: &Owner, event: &str) -> Vec<RestoreError> {
+        let has_leases = self.has_leases(owner);
+        let problems = self.leases.release_owner(owner);
+        self.ended.retain(|ended| !ended.owner.is_same(owner));
+        if has_leases {
+            let shown: Vec<String> = problems.iter().map(RestoreError::to_string).collect();
+            self.audit.report(event, owner, json!({"problems": shown}));
+        }
+        problems
+    }
+
+    /// Ends all leases, because the service stops.
+    pub fn release_all(&mut self) {
+        for owner in self.owners() {
+            self.release(&owner, "service-stopped");
+        }
+    }
+
+    /// The owners of leases, each once.
+    pub fn owners(&self) -> Vec<Owner> {
+        let mut owners: Vec<Owner> = Vec::new();
+        for lease in self.leases.summaries() {
+            if !owners.iter().any(|owner| owner.is_same(&lease.owner)) {
+                owners.push(lease.owner);
+            }
+        }
+        owners
+    }
+
+    /// Whether an owner has leases.
+    pub fn has_leases(&self, owner: &Owner) -> bool {
+        let mut leases = self.leases.summaries().into_iter();
+        leases.any(|lease| lease.owner.is_same(owner))
+    }
+}
+
+/// The name of a request in the log.
+fn request_name(request: &SettingsRequest) -> &'static str {
+    match request {
+        SettingsRequest::Hello { .. } => "hello",
+        SettingsRequest::Lease { .. } => "lease",
+        SettingsRequest::Apply { .. } => "apply",
+        SettingsRequest::Restore { .. } => "restore",
+        SettingsRequest::Settings { .. } => "settings",
+        SettingsRequest::Release => "release",
+        SettingsRequest::Ping => "ping",
+    }
+}
+
+/// Finds a GPU by its identity.
+pub(crate) fn find<'g>(gpus: &'g [ServedGpu], id: &DeviceId) -> Result<&'g ServedGpu, Refusal> {
+    let found = gpus.iter().find(|gpu| gpu.id() == id);
+    found.ok_or_else(|| Refusal::Invalid(format!("there is no GPU {id}")))
+}

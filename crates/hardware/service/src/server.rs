@@ -1,0 +1,293 @@
+//! The loop that serves all clients: one thread, nothing in it waits for a client.
+
+use std::collections::HashMap;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
+use rustix::time::Timespec;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use sweetspot_guard::{Owner, Refusal};
+
+use crate::caller::open_process;
+use crate::connection::Connection;
+use crate::notify::Notifier;
+use crate::policy::Policy;
+use crate::rate::Allowance;
+use crate::requests::Service;
+
+/// The most connections of all users together, and of one user.
+const MAX_CONNECTIONS: usize = 512;
+const MAX_CONNECTIONS_OF_A_USER: usize = 64;
+
+/// How many requests of one user are answered at once, and per second after that.
+const REQUESTS_AT_ONCE: f64 = 400.0;
+const REQUESTS_PER_SECOND: f64 = 200.0;
+
+/// The time between two checks of all leases.
+const CHECK_PERIOD: Duration = Duration::from_secs(1);
+
+/// The number of checks after which devices that could not be restored are tried again.
+const CHECKS_PER_RETRY: u32 = 10;
+
+/// What the loop serves, and until when.
+pub struct ServerOptions<'a> {
+    /// The socket on which clients connect; `None` if there is only the first client.
+    pub listener: Option<UnixListener>,
+    /// A client that is connected already. Without a listener the loop ends with this connection.
+    pub first: Option<UnixStream>,
+    /// Reads the policy again.
+    pub reload: &'a mut dyn FnMut() -> Result<Policy, String>,
+}
+
+/// Serves clients until SIGTERM or SIGINT, or until the only client disconnects. Then all settings are restored.
+pub fn serve(service: &mut Service<'_>, options: ServerOptions<'_>) -> io::Result<()> {
+    let (stop, reload) = (signal_pipe(&[SIGTERM, SIGINT])?, signal_pipe(&[SIGHUP])?);
+    if let Some(listener) = &options.listener {
+        listener.set_nonblocking(true)?;
+    }
+    let first = options.first.map(Connection::new).transpose()?;
+    let mut server = Server {
+        service,
+        has_listener: options.listener.is_some(),
+        connections: first.into_iter().collect(),
+        owners: Vec::new(),
+        allowances: HashMap::new(),
+        checks: 0,
+        next_check: Instant::now(),
+    };
+    server.service.resume();
+    let notifier = Notifier::from_environment();
+    notifier.send("READY=1");
+    loop {
+        let ready = server.wait(options.listener.as_ref(), &stop, &reload)?;
+        if ready.stop || !server.has_listener && server.connections.is_empty() {
+            break;
+        }
+        if ready.reload {
+            empty(&reload);
+            match (options.reload)() {
+                Ok(policy) => server.service.set_policy(policy),
+                Err(error) => tracing::error!(%error, "the policy stays as it was"),
+            }
+        }
+        if let Some(listener) = options.listener.as_ref().filter(|_| ready.listener) {
+            server.accept(listener);
+        }
+        server.release_ended(&ready.ended);
+        server.serve_connections(&ready.connections);
+        server.check(&notifier);
+    }
+    notifier.send("STOPPING=1");
+    server.service.release_all();
+    Ok(())
+}
+
+/// A socket that becomes readable when one of these signals arrives.
+fn signal_pipe(signals: &[i32]) -> io::Result<UnixStream> {
+    let (read, write) = UnixStream::pair()?;
+    read.set_nonblocking(true)?;
+    for signal in signals {
+        signal_hook::low_level::pipe::register(*signal, write.try_clone()?)?;
+    }
+    Ok(read)
+}
+
+/// Reads everything from a signal's socket.
+fn empty(mut pipe: &UnixStream) {
+    use std::io::Read;
+    let mut bytes = [0; 64];
+    while pipe.read(&mut bytes).is_ok_and(|length| length > 0) {}
+}
+
+/// The state of the loop.
+struct Server<'s, 'a> {
+    service: &'s mut Service<'a>,
+    has_listener: bool,
+    connections: Vec<Connection>,
+    /// The processes that own leases.
+    owners: Vec<(Owner, OwnedFd)>,
+    /// How many requests each user may make.
+    allowances: HashMap<u32, Allowance>,
+    checks: u32,
+    next_check: Instant,
+}
+
+/// What has happened.
+struct Ready {
+    stop: bool,
+    reload: bool,
+    listener: bool,
+    connections: Vec<bool>,
+    ended: Vec<Owner>,
+}
+
+impl Server<'_, '_> {
+    /// Waits until something happens, at most until the next check.
+    fn wait(
+        &self,
+        listener: Option<&UnixListener>,
+        stop: &UnixStream,
+        reload: &UnixStream,
+    ) -> io::Result<Ready> {
+        let mut waits = vec![
+            PollFd::new(stop, PollFlags::IN),
+            PollFd::new(reload, PollFlags::IN),
+        ];
+        let accepts = listener.filter(|_| self.connections.len() < MAX_CONNECTIONS);
+        waits.extend(accepts.map(|listener| PollFd::new(listener, PollFlags::IN)));
+        for connection in &self.connections {
+            let mut events = PollFlags::IN;
+            if connection.has_unsent() {
+                events |= PollFlags::OUT;
+            }
+            waits.push(PollFd::from_borrowed_fd(connection.stream.as_fd(), events));
+        }
+        for (_, process) in &self.owners {
+            waits.push(PollFd::new(process, PollFlags::IN));
+        }
+        match poll(&mut waits, Some(&self.time_to_wait())) {
+            Ok(_) => {}
+            Err(Errno::INTR) => waits.iter_mut().for_each(PollFd::clear_revents),
+            Err(error) => return Err(error.into()),
+        }
+        let mut ready = waits.iter().map(|wait| !wait.revents().is_empty());
+        let mut next = || ready.next().unwrap_or(false);
+        let (stop, reload) = (next(), next());
+        let listener = accepts.is_some() && next();
+        let connections = self.connections.iter().map(|_| next()).collect();
+        let ended = self.owners.iter().filter(|_| next());
+        let ended = ended.map(|(owner, _)| owner.clone()).collect();
+        Ok(Ready {
+            stop,
+            reload,
+            listener,
+            connections,
+            ended,
+        })
+    }
+
+    /// The time until something must be done although nothing happens.
+    fn time_to_wait(&self) -> Timespec {
+        let now = Instant::now();
+        let is_waiting = self
+            .connections
+            .iter()
+            .any(Connection::has_waiting_requests);
+        let events = self.connections.iter().filter_map(Connection::next_event);
+        let next = events.chain([self.next_check]).min().unwrap_or(now);
+        let wait = match is_waiting {
+            true => Duration::ZERO,
+            false => next.saturating_duration_since(now),
+        };
+        Timespec {
+            tv_sec: wait.as_secs() as i64,
+            tv_nsec: wait.subsec_nanos().into(),
+        }
+    }
+
+    /// Accepts the clients that wait, within the limits.
+    fn accept(&mut self, listener: &UnixListener) {
+        while self.connections.len() < MAX_CONNECTIONS {
+            let stream = match listener.accept() {
+                Ok((stream, _)) => stream,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Err(error) => {
+                    tracing::warn!(%error, "cannot accept a connection");
+                    return;
+                }
+            };
+            let connection = match Connection::new(stream) {
+                Ok(connection) => connection,
+                Err(error) => {
+                    tracing::warn!(%error, "a connection was refused");
+                    continue;
+                }
+            };
+            let uid = connection.uid();
+            let same = self.connections.iter().filter(|one| one.uid() == uid);
+            if same.count() >= MAX_CONNECTIONS_OF_A_USER {
+                let owner = connection.owner();
+                self.service
+                    .log_refusal(owner, "connect", &Refusal::TooMany);
+                continue;
+            }
+            self.connections.push(connection);
+        }
+    }
+
+    /// Answers the connections that have something to say or to be told, and drops those that are over.
+    fn serve_connections(&mut self, ready: &[bool]) {
+        let now = Instant::now();
+        let mut index = 0;
+        let (service, allowances) = (&mut *self.service, &mut self.allowances);
+        let mut is_allowed = |uid: u32| {
+            let allowance = allowances
+                .entry(uid)
+                .or_insert_with(|| Allowance::new(REQUESTS_AT_ONCE, REQUESTS_PER_SECOND, now));
+            allowance.take(Instant::now())
+        };
+        self.connections.retain_mut(|connection| {
+            let is_ready = ready.get(index).copied().unwrap_or(true);
+            index += 1;
+            let is_due = connection.next_event().is_some_and(|at| at <= now);
+            if !is_ready && !is_due && !connection.has_waiting_requests() {
+                return !connection.is_stuck(now);
+            }
+            connection.serve(service, &mut is_allowed).is_ok()
+        });
+        self.watch_owners();
+    }
+
+    /// Watches the processes that own leases, and no others.
+    fn watch_owners(&mut self) {
+        let owners = self.service.owners();
+        self.owners
+            .retain(|(known, _)| owners.iter().any(|owner| owner.is_same(known)));
+        for owner in owners {
+            let is_known = self.owners.iter().any(|(known, _)| known.is_same(&owner));
+            if owner.job.is_some() || is_known {
+                continue;
+            }
+            let of_connection = |connection: &&Connection| connection.caller.owner.is_same(&owner);
+            let connected = self.connections.iter().find(of_connection);
+            let process = match connected {
+                Some(connection) => connection.caller.process.try_clone().ok(),
+                None => open_process(&owner),
+            };
+            match process {
+                Some(process) => self.owners.push((owner, process)),
+                // The owner has ended, or cannot be watched: its leases end.
+                None => drop(self.service.release(&owner, "owner-ended")),
+            }
+        }
+    }
+
+    /// Ends the leases of processes that have ended.
+    fn release_ended(&mut self, ended: &[Owner]) {
+        for owner in ended {
+            self.service.release(owner, "owner-ended");
+        }
+        self.owners
+            .retain(|(owner, _)| !ended.iter().any(|ended| ended.is_same(owner)));
+    }
+
+    /// Checks all leases once a second.
+    fn check(&mut self, notifier: &Notifier) {
+        let now = Instant::now();
+        if now < self.next_check {
+            return;
+        }
+        self.next_check = now + CHECK_PERIOD;
+        self.service.check_leases();
+        self.checks = self.checks.wrapping_add(1);
+        if self.checks.is_multiple_of(CHECKS_PER_RETRY) {
+            self.service.resume();
+        }
+        self.watch_owners();
+        notifier.send("WATCHDOG=1");
+    }
+}

@@ -1,0 +1,192 @@
+//! Answers the requests of Zeus' clients: the first change of a GPU leases it for the calling process.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use sweetspot_device::{
+    Amount, DeviceId, Domain, Knob, KnobDescriptor, ReadError, SensorKind, Settings, WriteError,
+};
+use sweetspot_guard::{LeaseKind, Refusal};
+use sweetspot_quantity::{Joules, Megahertz, Watts};
+
+use crate::gpus::ServedGpu;
+use crate::requests::{Asker, Service};
+use crate::zeusd::{Backend, Failure, GpuSummary};
+
+/// The GPUs as one caller may use them.
+pub struct ZeusBackend<'s, 'a> {
+    /// The service with its GPUs and leases.
+    pub service: &'s mut Service<'a>,
+    /// Who asks.
+    pub asker: &'s Asker,
+}
+
+impl ZeusBackend<'_, '_> {
+    /// Finds a GPU by its index.
+    fn gpu(&mut self, index: u32) -> Result<&mut ServedGpu, Failure> {
+        let gpus = &mut self.service.gpus;
+        let found = gpus.iter_mut().find(|gpu| gpu.device.index() == index);
+        found.ok_or_else(|| Failure::Invalid(format!("there is no GPU {index}")))
+    }
+
+    /// Leases a GPU for the caller, unless it has done so already.
+    fn lease(&mut self, index: u32, request: &str) -> Result<DeviceId, Failure> {
+        let id = self.gpu(index)?.id().clone();
+        let devices = std::slice::from_ref(&id);
+        let is_leased = self.service.settings(self.asker, &id).is_ok();
+        let leased = match is_leased {
+            true => Ok(Vec::new()),
+            false => self.service.lease(self.asker, devices, LeaseKind::Setting),
+        };
+        self.logged(request, leased)?;
+        Ok(id)
+    }
+
+    /// Logs a refusal, and turns it into an answer to the client.
+    fn logged<T>(&mut self, request: &str, result: Result<T, Refusal>) -> Result<T, Failure> {
+        result.map_err(|refusal| {
+            self.service
+                .log_refusal(&self.asker.owner, request, &refusal);
+            failure_of(refusal)
+        })
+    }
+
+    /// Reads a sensor of a GPU.
+    fn read(&mut self, index: u32, sensors: &[SensorKind]) -> Result<Amount, Failure> {
+        let gpu = self.gpu(index)?;
+        let descriptor = gpu.device.descriptor();
+        let sensor = sensors
+            .iter()
+            .find(|kind| descriptor.sensors.iter().any(|own| own.kind == **kind));
+        let sensor = sensor
+            .copied()
+            .ok_or_else(|| Failure::Unsupported(format!("GPU {index} has no such sensor")))?;
+        Ok(gpu.device.read(sensor).map_err(read_failure)?.amount)
+    }
+}
+
+/// What a client is told about a reading that failed.
+fn read_failure(error: ReadError) -> Failure {
+    match error {
+        ReadError::Unsupported(_) => Failure::Unsupported(error.to_string()),
+        other => Failure::Failed(other.to_string()),
+    }
+}
+
+/// What a client is told about a refused change.
+fn failure_of(refusal: Refusal) -> Failure {
+    let text = refusal.to_string();
+    match refusal {
+        Refusal::Write { error, .. } => match error {
+            WriteError::OutOfRange { .. } => Failure::Invalid(text),
+            WriteError::Unsupported(_) => Failure::Unsupported(text),
+            _ => Failure::Failed(text),
+        },
+        Refusal::Read { .. } | Refusal::Open(_) | Refusal::Restore(_) => Failure::Failed(text),
+        Refusal::Invalid(_) => Failure::Invalid(text),
+        _ => Failure::Denied(text),
+    }
+}
+
+impl Backend for ZeusBackend<'_, '_> {
+    fn gpus(&mut self) -> Vec<GpuSummary> {
+        let summary = |gpu: &ServedGpu| {
+            let descriptor = gpu.device.descriptor();
+            let mut sensors = descriptor.sensors.iter();
+            GpuSummary {
+                id: gpu.device.index(),
+                name: descriptor.name.clone(),
+                pci_address: gpu.device.pci_address(),
+                has_energy_counter: sensors.any(|one| one.kind == SensorKind::EnergyCounter),
+            }
+        };
+        self.service.gpus.iter().map(summary).collect()
+    }
+
+    fn power(&mut self, gpu: u32) -> Result<Watts, Failure> {
+        match self.read(gpu, &[SensorKind::InstantPower, SensorKind::AveragePower])? {
+            Amount::Power(power) => Ok(power),
+            _ => Err(Failure::Failed("the sensor reports no power".to_owned())),
+        }
+    }
+
+    fn energy(&mut self, gpu: u32) -> Result<Joules, Failure> {
+        match self.read(gpu, &[SensorKind::EnergyCounter])? {
+            Amount::Energy(energy) => Ok(energy),
+            _ => Err(Failure::Failed("the sensor reports no energy".to_owned())),
+        }
+    }
+
+    fn power_limit(&mut self, gpu: u32) -> Result<Watts, Failure> {
+        let limits = self.gpu(gpu)?.device.power_limits();
+        Ok(limits.map_err(read_failure)?.requested)
+    }
+
+    fn power_limit_range(&mut self, gpu: u32) -> Result<(Watts, Watts), Failure> {
+        let gpu = self.gpu(gpu)?;
+        match gpu.device.descriptor().knob(Knob::PowerCap) {
+            Some(KnobDescriptor::PowerCap(cap)) => match &cap.domain {
+                Domain::Range { min, max } => Ok((*min, *max)),
+                Domain::Levels(levels) => match (levels.first(), levels.last()) {
+                    (Some(min), Some(max)) => Ok((*min, *max)),
+                    _ => Err(Failure::Unsupported(
+                        "the power cap has no values".to_owned(),
+                    )),
+                },
+            },
+            _ => Err(Failure::Unsupported(
+                "this GPU has no power cap that can be set".to_owned(),
+            )),
+        }
+    }
+
+    fn persistence(&mut self, gpu: u32) -> Result<bool, Failure> {
+        let mode = self.gpu(gpu)?.device.persistence();
+        mode.ok_or_else(|| Failure::Unsupported("this GPU reports no persistence mode".to_owned()))
+    }
+
+    fn set_power_limit(&mut self, gpu: u32, limit: Watts) -> Result<(), Failure> {
+        let id = self.lease(gpu, "set_power_limit")?;
+        let settings = Settings {
+            power_cap: Some(limit),
+            ..Settings::default()
+        };
+        let applied = self.service.apply(self.asker, &id, &settings);
+        self.logged("set_power_limit", applied).map(drop)
+    }
+
+    fn set_clock(
+        &mut self,
+        gpu: u32,
+        clock: Knob,
+        frequency: Option<Megahertz>,
+    ) -> Result<(), Failure> {
+        let id = self.gpu(gpu)?.id().clone();
+        let Some(frequency) = frequency else {
+            let reset = self.service.unlock_clock(self.asker, &id, clock);
+            return self.logged("reset_locked_clocks", reset);
+        };
+        self.lease(gpu, "set_locked_clocks")?;
+        let mut settings = Settings::default();
+        match clock {
+            Knob::MemoryClock => settings.memory_clock = Some(frequency),
+            _ => settings.core_clock = Some(frequency),
+        }
+        let applied = self.service.apply(self.asker, &id, &settings);
+        self.logged("set_locked_clocks", applied).map(drop)
+    }
+
+    fn set_persistence(&mut self, gpu: u32, enabled: bool) -> Result<(), Failure> {
+        let id = self.gpu(gpu)?.id().clone();
+        if self.gpu(gpu)?.device.persistence() == Some(enabled) {
+            return Ok(());
+        }
+        self.lease(gpu, "set_persistence_mode")?;
+        let set = self.service.set_persistence(self.asker, &id, enabled);
+        self.logged("set_persistence_mode", set)
+    }
+
+    fn unix_time_ms(&mut self) -> u64 {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        now.map_or(0, |now| now.as_millis() as u64)
+    }
+}
