@@ -9,8 +9,8 @@
     deny(clippy::unwrap_used, clippy::expect_used, clippy::panic)
 )]
 
-mod install;
-mod ownership;
+pub mod install;
+pub mod ownership;
 mod policy;
-mod privileges;
+pub mod privileges;
 mod zeusd;
