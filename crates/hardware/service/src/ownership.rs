@@ -66,8 +66,8 @@ impl<'a> Walk<'a> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let folder = rustix::fs::open(base, flags, Mode::empty())
             .map_err(|error| OwnershipError::unreadable(base, error))?;
-        let stat = rustix::fs::fstat(&folder)
-            .map_err(|error| OwnershipError::unreadable(base, error))?;
+        let stat =
+            rustix::fs::fstat(&folder).map_err(|error| OwnershipError::unreadable(base, error))?;
         let mut walk = Self {
             target,
             owner,
@@ -106,8 +106,7 @@ impl<'a> Walk<'a> {
         let path = folder_path.join(name);
         let unreadable = |error: Errno| OwnershipError::unreadable(&path, error);
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let opened =
-            rustix::fs::openat(folder, name, flags, Mode::empty()).map_err(unreadable)?;
+        let opened = rustix::fs::openat(folder, name, flags, Mode::empty()).map_err(unreadable)?;
         let stat = rustix::fs::fstat(&opened).map_err(unreadable)?;
         match FileType::from_raw_mode(stat.st_mode) {
             // Only who can write to its folder can exchange a link, and that folder is checked.

@@ -74,8 +74,7 @@ fn a_file_or_any_folder_above_it_that_others_can_write_is_rejected() {
 fn another_owner_is_rejected_and_named() {
     let machine = machine();
     let other = own_uid() + 1;
-    let error =
-        require_owned(machine.path(), Path::new("/usr/lib/library"), other).unwrap_err();
+    let error = require_owned(machine.path(), Path::new("/usr/lib/library"), other).unwrap_err();
     match error {
         OwnershipError::ForeignOwner {
             found, expected, ..
@@ -112,7 +111,12 @@ fn a_loop_of_links_and_missing_files_are_errors() {
     let machine = machine();
     symlink("b", machine.path().join("a")).unwrap();
     symlink("a", machine.path().join("b")).unwrap();
-    for path in ["/a", "/usr/absent", "/usr/lib/library/more", "/usr/lib/library/.."] {
+    for path in [
+        "/a",
+        "/usr/absent",
+        "/usr/lib/library/more",
+        "/usr/lib/library/..",
+    ] {
         let error = check(&machine, path).unwrap_err();
         assert!(
             matches!(error, OwnershipError::Unreadable { .. }),
@@ -135,7 +139,10 @@ fn messages_say_what_to_do() {
     // Nobody should be told to change the mode of /tmp.
     set_mode(&usr, 0o1777);
     let text = check(&machine, "/usr/lib/library").unwrap_err().to_string();
-    assert!(!text.contains("chmod") && text.contains("everybody"), "{text}");
+    assert!(
+        !text.contains("chmod") && text.contains("everybody"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -198,16 +205,25 @@ fn a_link_a_file_or_another_owner_in_place_of_a_folder_is_rejected() {
     fs::write(&file, "").unwrap();
     for path in [&link, &dangling, &file] {
         let error = private_folder_of(path, 0o700, own_uid()).unwrap_err();
-        assert!(matches!(error, OwnershipError::NotAFolder { .. }), "{error}");
+        assert!(
+            matches!(error, OwnershipError::NotAFolder { .. }),
+            "{error}"
+        );
     }
     assert!(!parent.path().join("absent").exists());
     // The parent must belong to root or to the expected user, so only root can try this one.
     if own_uid() == 0 {
         let error = private_folder_of(&real, 0o700, 1).unwrap_err();
-        assert!(matches!(error, OwnershipError::ForeignFolder { .. }), "{error}");
+        assert!(
+            matches!(error, OwnershipError::ForeignFolder { .. }),
+            "{error}"
+        );
     } else {
         let error = private_folder_of(&real, 0o700, own_uid() + 1).unwrap_err();
-        assert!(matches!(error, OwnershipError::ForeignOwner { .. }), "{error}");
+        assert!(
+            matches!(error, OwnershipError::ForeignOwner { .. }),
+            "{error}"
+        );
     }
 }
 
