@@ -8,7 +8,7 @@ use sweetspot_guard::{LeaseKind, LeaseSummary, Owner, Refusal};
 
 use crate::caller::account_of;
 use crate::gpus::ServedGpu;
-use crate::policy::{Account, Denied, LeaseRequest};
+use crate::policy::{Account, Denied, LeaseRequest, Right};
 use crate::requests::{Asker, EndedLease, Service, find};
 
 /// The most leases that are remembered after the service has ended them.
@@ -46,12 +46,15 @@ impl Service<'_> {
         settings: &Settings,
         age: Duration,
     ) -> Result<(), Objection> {
+        let Some(policy) = &self.policy else {
+            return Ok(());
+        };
         let ask = |shared| {
             let lease = LeaseRequest {
                 length: age,
                 shared,
             };
-            self.policy.settings(account, gpu.name(), settings, lease)
+            policy.settings(account, gpu.name(), settings, lease)
         };
         ask(false).map_err(Objection::Policy)?;
         // Where the policy allows to share the GPU, nobody needs to know who uses it.
@@ -60,6 +63,20 @@ impl Service<'_> {
         }
         let unshared = gpu.check_unshared(account.uid);
         unshared.map_err(Objection::Shared)
+    }
+
+    /// Checks whether the policy gives a user a right on a GPU.
+    pub(crate) fn check_right(
+        &self,
+        account: &Account,
+        gpu: &ServedGpu,
+        right: Right,
+    ) -> Result<(), Refusal> {
+        let Some(policy) = &self.policy else {
+            return Ok(());
+        };
+        let given = policy.right(account, gpu.name(), right);
+        given.map_err(|denied| Refusal::NotAllowed(denied.to_string()))
     }
 
     /// Ends a lease and remembers why.

@@ -23,6 +23,7 @@ pub mod privileges;
 mod rate;
 mod requests;
 mod server;
+mod start;
 mod zeus_backend;
 pub mod zeusd;
 
@@ -31,3 +32,7 @@ pub use gpus::ServedGpu;
 pub use listener::{ListenError, listen};
 pub use requests::Service;
 pub use server::{ServerOptions, serve};
+pub use start::{
+    AUDIT_LOG, JOURNAL_FOLDER, SOCKET, ServeError, ServiceFiles, load_policy, serve_sudo_user,
+    serve_users,
+};

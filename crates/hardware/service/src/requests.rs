@@ -35,14 +35,20 @@ pub struct Service<'a> {
     pub(crate) leases: Leases<'a>,
     /// The GPUs that can be leased and read.
     pub gpus: Vec<ServedGpu>,
-    pub(crate) policy: Policy,
+    /// What users may do; `None` if the only client may do everything.
+    pub(crate) policy: Option<Policy>,
     pub(crate) audit: Audit,
     pub(crate) ended: Vec<EndedLease>,
 }
 
 impl<'a> Service<'a> {
     /// Creates a service without leases.
-    pub fn new(leases: Leases<'a>, gpus: Vec<ServedGpu>, policy: Policy, audit: Audit) -> Self {
+    pub fn new(
+        leases: Leases<'a>,
+        gpus: Vec<ServedGpu>,
+        policy: Option<Policy>,
+        audit: Audit,
+    ) -> Self {
         Self {
             leases,
             gpus,
@@ -50,11 +56,6 @@ impl<'a> Service<'a> {
             audit,
             ended: Vec::new(),
         }
-    }
-
-    /// Replaces the policy. Leases that it no longer allows end at the next check.
-    pub fn set_policy(&mut self, policy: Policy) {
-        self.policy = policy;
     }
 
     /// Takes up the leases of living owners that an earlier service had given, and restores all other devices that were
@@ -125,10 +126,7 @@ impl<'a> Service<'a> {
             self.check(&asker.account, gpu, &nothing, Duration::ZERO)
                 .map_err(|reason| reason.refusal(&name))?;
             if kind == LeaseKind::Ceiling {
-                let right = self
-                    .policy
-                    .right(&asker.account, gpu.name(), Right::Ceiling);
-                right.map_err(|denied| Refusal::NotAllowed(denied.to_string()))?;
+                self.check_right(&asker.account, gpu, Right::Ceiling)?;
             }
         }
         let terms = LeaseTerms {
@@ -185,10 +183,7 @@ impl<'a> Service<'a> {
         if before == Some(on) {
             return Ok(());
         }
-        let right = self
-            .policy
-            .right(&asker.account, gpu.name(), Right::Persistence);
-        right.map_err(|denied| Refusal::NotAllowed(denied.to_string()))?;
+        self.check_right(&asker.account, gpu, Right::Persistence)?;
         self.log_write(
             asker,
             "persistence",

@@ -70,7 +70,7 @@ pub fn serve(service: &mut Service<'_>, options: ServerOptions<'_>) -> io::Resul
         if ready.reload {
             empty(&reload);
             match (options.reload)() {
-                Ok(policy) => server.service.set_policy(policy),
+                Ok(policy) => server.service.policy = Some(policy),
                 Err(error) => tracing::error!(%error, "the policy stays as it was"),
             }
         }
