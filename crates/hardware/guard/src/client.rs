@@ -3,12 +3,13 @@
 use std::io;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::os::unix::process::CommandExt;
-use std::path::Path;
 use std::process::{Child, Command, ExitStatus};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use rustix::net::sockopt::socket_peercred;
+use rustix::process::Pid;
 use sweetspot_device::{AppliedSettings, DeviceId, Settings};
 
 use crate::channel::{MAX_SINGLE_WAIT, Replies, limit_waits, send_within};
@@ -58,30 +59,23 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// Starts `program` as the guard process. The path of the socket, which is created in `folder`, is added as
-    /// its last argument.
-    pub fn start(mut program: Command, folder: &Path) -> Result<Self, GuardError> {
-        let start_error = |denied: bool| {
-            move |error: io::Error| GuardError::CannotStart {
-                folder: folder.to_owned(),
-                denied: denied && error.kind() == io::ErrorKind::PermissionDenied,
-                reason: error.to_string(),
-            }
-        };
-        let path = folder.join(format!("guard-{}.socket", std::process::id()));
-        let _ = std::fs::remove_file(&path);
-        // Only the folder depends on the caller's permissions, not the program or the guard itself.
-        let listener = UnixListener::bind(&path).map_err(start_error(true))?;
-        listener.set_nonblocking(true).map_err(start_error(false))?;
+    /// Starts `program` as the guard process. The path of a socket is added as its last argument.
+    pub fn start(mut program: Command) -> Result<Self, GuardError> {
+        let start_error = |error: io::Error| GuardError::CannotStart(error.to_string());
+        // Nobody else can enter this folder, or make it beforehand.
+        let folder = tempfile::Builder::new().prefix("sweetspot-").tempdir();
+        let folder = folder.map_err(start_error)?;
+        let path = folder.path().join("guard.socket");
+        let listener = UnixListener::bind(&path).map_err(start_error)?;
+        listener.set_nonblocking(true).map_err(start_error)?;
         // The guard has its own process group, so that signals to the client's group do not reach it.
         let child = program.arg(&path).process_group(0).spawn();
         let stream = child.and_then(|child| accept(&listener, child));
-        let _ = std::fs::remove_file(&path);
-        let (stream, child) = stream.map_err(start_error(false))?;
-        limit_waits(&stream).map_err(start_error(false))?;
+        let (stream, child) = stream.map_err(start_error)?;
+        limit_waits(&stream).map_err(start_error)?;
         Ok(Self {
             child,
-            replies: Replies::new(stream.try_clone().map_err(start_error(false))?),
+            replies: Replies::new(stream.try_clone().map_err(start_error)?),
             requests: Arc::new(Mutex::new(stream)),
             timeouts: GuardTimeouts::default(),
             leased: 0,
@@ -370,8 +364,11 @@ fn accept(listener: &UnixListener, mut child: Child) -> io::Result<(UnixStream, 
     loop {
         match listener.accept() {
             Ok((stream, _)) => {
-                stream.set_nonblocking(false)?;
-                return Ok((stream, child));
+                // A process of the same user could have connected too.
+                if socket_peercred(&stream)?.pid == Pid::from_child(&child) {
+                    stream.set_nonblocking(false)?;
+                    return Ok((stream, child));
+                }
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             Err(error) => {

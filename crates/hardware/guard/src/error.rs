@@ -1,7 +1,5 @@
 //! Errors of requests to a guard, as its client sees them.
 
-use std::path::PathBuf;
-
 use crate::refusal::Refusal;
 
 /// The reason why a guard did not do what was requested.
@@ -11,15 +9,8 @@ pub enum GuardError {
     #[error(transparent)]
     Refused(#[from] Refusal),
     /// The guard could not be started, so no setting was changed.
-    #[error("cannot start the guard process, which restores device settings, in {}: {reason}", folder.display())]
-    CannotStart {
-        /// The folder in which the socket to the guard should be created.
-        folder: PathBuf,
-        /// Whether the cause is a missing permission to use the folder.
-        denied: bool,
-        /// The operating system's error message.
-        reason: String,
-    },
+    #[error("cannot start the guard process, which restores device settings: {0}")]
+    CannotStart(String),
     /// The workload could not be started.
     #[error("cannot run {program}: {reason}")]
     NotStarted {
@@ -48,8 +39,9 @@ impl GuardError {
     pub fn is_permission_denied(&self) -> bool {
         match self {
             Self::Refused(refusal) => refusal.is_permission_denied(),
-            Self::CannotStart { denied, .. } => *denied,
-            Self::NotStarted { .. } | Self::Gone(_) | Self::Replaced(_) => false,
+            Self::CannotStart(_) | Self::NotStarted { .. } | Self::Gone(_) | Self::Replaced(_) => {
+                false
+            }
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Read, Seek, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
@@ -134,17 +134,30 @@ pub(crate) struct Claim {
 }
 
 impl Journal {
-    /// Opens the journal's folder, and creates it if needed. Only its owner can write to it.
+    /// Opens the journal's folder, and creates it if needed. A folder that others could write to is refused: what is in
+    /// the journal is written to devices.
     pub fn open(folder: &Path) -> Result<Self, JournalError> {
         let journal = Self {
             folder: folder.to_owned(),
         };
         let made = std::fs::DirBuilder::new()
             .recursive(true)
-            .mode(0o755)
+            .mode(0o700)
             .create(folder);
         made.map_err(|error| journal.disk_error(error))?;
-        Ok(journal)
+        let found = std::fs::symlink_metadata(folder);
+        let found = found.map_err(|error| journal.disk_error(error))?;
+        let user = rustix::process::geteuid();
+        let problem = match (
+            found.is_dir(),
+            found.uid() == user.as_raw() || user.is_root(),
+        ) {
+            (false, _) => "it is not a folder",
+            (true, false) => "it belongs to another user",
+            (true, true) if found.mode() & 0o022 != 0 => "other users can write to it",
+            (true, true) => return Ok(journal),
+        };
+        Err(journal.disk_error(io::Error::other(problem)))
     }
 
     /// The error for a failed operation in the journal's folder.

@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::io;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use sweetspot_device::{ControllableDevice, DeviceId, HostError};
 use sweetspot_guard::{Journal, JournalError, Leases};
@@ -116,7 +117,7 @@ pub fn serve_users(files: &ServiceFiles) -> Result<(), ServeError> {
 /// `socket`.
 pub fn serve_sudo_user(files: &ServiceFiles, socket: &Path, user: u32) -> Result<(), ServeError> {
     require_root()?;
-    let stream = UnixStream::connect(socket).map_err(|problem| ServeError::System {
+    let stream = connect_to_client(socket).map_err(|problem| ServeError::System {
         what: format!("cannot connect to {}", socket.display()),
         problem,
     })?;
@@ -138,6 +139,27 @@ pub fn serve_sudo_user(files: &ServiceFiles, socket: &Path, user: u32) -> Result
         reload: &mut || Err("there is no policy to read again".to_owned()),
     };
     run(files, None, options)
+}
+
+/// Connects to the client, which may be about to make its socket.
+fn connect_to_client(socket: &Path) -> io::Result<UnixStream> {
+    /// The longest wait for the socket.
+    const TIMEOUT: Duration = Duration::from_secs(20);
+    let begun = Instant::now();
+    loop {
+        match UnixStream::connect(socket) {
+            Err(error)
+                if begun.elapsed() < TIMEOUT
+                    && matches!(
+                        error.kind(),
+                        io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused
+                    ) =>
+            {
+                std::thread::sleep(Duration::from_millis(2));
+            }
+            connected => return connected,
+        }
+    }
 }
 
 /// Refuses to run without root's rights.

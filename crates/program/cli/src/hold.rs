@@ -10,8 +10,9 @@ use sweetspot_session::hold::{HoldKnob, HoldRequest, HoldResult, default_batches
 use crate::args::{HoldArgs, HoldCommand, KnobName, ModeName, ObjectiveName, SensorName};
 use crate::documents::{Content, Documents, Format, print};
 use crate::exit::Outcome;
+use crate::guard_launcher::GuardLauncher;
 use crate::observer::TerminalObserver;
-use crate::run::{guard_program, is_read_only};
+use crate::run::is_read_only;
 
 /// The longest time that a program may take to load before it requests its first batch size.
 const LOADING_TIME: Seconds = Seconds::new(60.0);
@@ -27,8 +28,9 @@ pub fn run(args: HoldArgs) -> Result<Outcome> {
         (Format::Json, args.export_json.as_deref()),
         (Format::Svg, args.export_svg.as_deref()),
     ])?;
+    let guard = GuardLauncher::new(&args.sudo)?;
     let request = request(args, documents.on_stdout());
-    let held = hold(&request, &guard_program()?, &mut TerminalObserver::new())?;
+    let held = hold(&request, guard.program(), &mut TerminalObserver::new())?;
     let written = documents.write(content(&held));
     Ok(Outcome {
         command: Some(held.ended),

@@ -13,6 +13,7 @@ mod doctor;
 mod documents;
 mod exit;
 mod fit;
+mod guard_launcher;
 mod hints;
 mod hold;
 mod live_line;
@@ -24,7 +25,9 @@ mod progress;
 mod replay;
 mod report;
 mod reproduce;
+mod root_guard;
 mod run;
+mod serve;
 mod sim_workload;
 mod simulate;
 mod study;
@@ -40,6 +43,8 @@ use clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
 
 use args::{Cli, Command};
 use exit::Outcome;
+use sweetspot_service::privileges::{become_user, set_environment, user_behind_sudo};
+use tracing::level_filters::LevelFilter;
 
 fn main() -> ExitCode {
     let has_command = has_user_command();
@@ -47,10 +52,9 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return report_parse_error(&error, exit::code_of_bad_input(has_command)),
     };
-    let result = match log::start(cli.log) {
-        Ok(()) => run_command(cli),
-        Err(error) => Err(error),
-    };
+    let result = become_calling_user(&cli)
+        .and_then(|()| start_log(&cli))
+        .and_then(|()| run_command(cli));
     if let Err(error) = &result
         && !documents::is_closed_pipe(error)
     {
@@ -61,11 +65,56 @@ fn main() -> ExitCode {
     ExitCode::from(code)
 }
 
+/// Under sudo, starts the process that changes settings as root, and then becomes the user who called sudo, before any
+/// file is opened.
+fn become_calling_user(cli: &Cli) -> Result<()> {
+    let needs_root = matches!(
+        cli.command,
+        Command::Serve(_)
+            | Command::Policy(_)
+            | Command::Restore
+            | Command::Guard(_)
+            | Command::RootGuard(_)
+    );
+    if cli.as_root || needs_root {
+        return Ok(());
+    }
+    let Some(user) = user_behind_sudo()? else {
+        return Ok(());
+    };
+    let changes_settings = matches!(
+        cli.command,
+        Command::Run(_)
+            | Command::Sweep(_)
+            | Command::Tune(_)
+            | Command::Hold(_)
+            | Command::Task(_)
+    );
+    if changes_settings {
+        guard_launcher::start_keeper()?;
+    }
+    become_user(&user)?;
+    set_environment(&user)?;
+    Ok(())
+}
+
+/// Starts the log. A process that runs as root for others does not look at the environment.
+fn start_log(cli: &Cli) -> Result<()> {
+    let is_privileged = matches!(cli.command, Command::Serve(_) | Command::RootGuard(_));
+    let level = cli.log.or(is_privileged.then_some(LevelFilter::WARN));
+    log::start(level)
+}
+
 /// Runs the command that the flags name.
 fn run_command(cli: Cli) -> Result<Outcome> {
     if !matches!(
         cli.command,
-        Command::Guard(_) | Command::Restore | Command::SimWorkload(_)
+        Command::Guard(_)
+            | Command::RootGuard(_)
+            | Command::Serve(_)
+            | Command::Policy(_)
+            | Command::Restore
+            | Command::SimWorkload(_)
     ) {
         run::warn_about_changed_settings();
     }
@@ -88,7 +137,10 @@ fn run_command(cli: Cli) -> Result<Outcome> {
         Command::Network(args) => network::run(*args),
         Command::Devices(args) => devices::run(&args),
         Command::Doctor(args) => doctor::run(&args),
-        Command::Guard(args) => run::serve_guard(&args.socket),
+        Command::Serve(args) => serve::run(&args),
+        Command::Policy(args) => serve::run_policy(&args),
+        Command::Guard(args) => run::serve_guard(args),
+        Command::RootGuard(args) => root_guard::run(&args),
     }
 }
 

@@ -1,22 +1,22 @@
 //! `sweetspot run`, `sweetspot restore`, and the guard that they start.
 
 use std::path::Path;
-use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 use sweetspot_device::Settings;
 use sweetspot_report::recommendation;
 use sweetspot_session::measure::{MeasureRequest, ProgressPattern};
 use sweetspot_session::{
-    DevicesError, RunRequest, SessionError, StudyOrigin, restore_all, run as run_session,
-    run_measured, serve_as_guard, unrestored_devices,
+    DevicesError, GuardWriter, RunRequest, SessionError, StudyOrigin, restore_all,
+    run as run_session, run_measured, serve_as_guard, unrestored_devices,
 };
 use sweetspot_study::{Configuration, Store};
-use tracing::level_filters::LevelFilter;
+use sweetspot_workload::GuardProgram;
 
-use crate::args::RunArgs;
+use crate::args::{GuardArgs, RunArgs};
 use crate::documents::{Documents, print};
 use crate::exit::Outcome;
+use crate::guard_launcher::GuardLauncher;
 use crate::measure::{content, outcome};
 use crate::observer::TerminalObserver;
 
@@ -46,9 +46,10 @@ pub fn run(args: RunArgs) -> Result<Outcome> {
         read_only: args.read_only || is_read_only(),
         command: args.cmd,
     };
+    let guard = GuardLauncher::new(&args.sudo)?;
     match is_measured {
-        true => run_with_measurement(&request, args.progress, &documents),
-        false => run_without_measurement(&request),
+        true => run_with_measurement(&request, args.progress, &documents, guard.program()),
+        false => run_without_measurement(&request, guard.program()),
     }
 }
 
@@ -102,6 +103,7 @@ fn run_with_measurement(
     request: &RunRequest,
     progress: Option<ProgressPattern>,
     documents: &Documents,
+    guard: GuardProgram<'_>,
 ) -> Result<Outcome> {
     let measure = MeasureRequest {
         progress,
@@ -109,7 +111,7 @@ fn run_with_measurement(
         ..MeasureRequest::new(request.command.clone())
     };
     let mut observer = TerminalObserver::new();
-    let done = run_measured(request, &measure, &guard_program()?, &mut observer)?;
+    let done = run_measured(request, &measure, guard, &mut observer)?;
     let measured = match &done.measured {
         Some((measurement, recording)) => {
             let written = documents.write(content(measurement, recording));
@@ -125,25 +127,13 @@ fn run_with_measurement(
 }
 
 /// Runs the user's command at the requested settings, without measuring it.
-fn run_without_measurement(request: &RunRequest) -> Result<Outcome> {
+fn run_without_measurement(request: &RunRequest, guard: GuardProgram<'_>) -> Result<Outcome> {
     let mut observer = TerminalObserver::new();
-    let result = run_session(request, &guard_program()?, &mut observer)?;
+    let result = run_session(request, guard, &mut observer)?;
     Ok(Outcome {
         command: Some(result.ended),
         is_restored: result.restored,
         ..Outcome::DONE
-    })
-}
-
-/// Returns a function that makes the command line of the guard, which is this program too. The log level is passed on
-/// as a flag and not in the environment, because the user's command inherits the environment of the guard.
-pub fn guard_program() -> Result<impl Fn() -> Command> {
-    let program = std::env::current_exe().context("cannot find the path of this program")?;
-    Ok(move || {
-        let mut guard = Command::new(&program);
-        guard.arg("guard");
-        guard.args(["--log", &LevelFilter::current().to_string()]);
-        guard
     })
 }
 
@@ -153,8 +143,13 @@ pub fn is_read_only() -> bool {
 }
 
 /// Runs the guard process, which restores the devices when the program that started it ends.
-pub fn serve_guard(socket: &Path) -> Result<Outcome> {
-    serve_as_guard(socket)?;
+pub fn serve_guard(args: GuardArgs) -> Result<Outcome> {
+    let writer = match (args.service, args.root_socket) {
+        (Some(socket), _) => GuardWriter::Service(socket),
+        (None, Some(socket)) => GuardWriter::Root(socket),
+        (None, None) => GuardWriter::Own,
+    };
+    serve_as_guard(&args.socket, writer)?;
     Ok(Outcome::DONE)
 }
 

@@ -8,12 +8,13 @@ use sweetspot_report::{studies_text, study_runs_text, study_text};
 use sweetspot_session::{SessionError, Sweep, SweepError, SweepOptions};
 use sweetspot_study::{RunEnding, Store, is_study, read_plan_file, write_task};
 
+use crate::args::SudoArgs;
 use crate::args::{StudyArgs, StudyCommand, TaskArgs};
 use crate::confirm::ask_user;
 use crate::documents::{Documents, Written, print, study_content};
 use crate::exit::Outcome;
+use crate::guard_launcher::GuardLauncher;
 use crate::progress::ProgressDisplay;
-use crate::run::guard_program;
 use crate::sweep::check_read_only;
 
 /// Runs `sweetspot study`.
@@ -152,8 +153,9 @@ pub fn run_task(args: &TaskArgs) -> Result<Outcome> {
         bail!("the plan in {} has no run {}", folder.display(), args.id);
     };
     check_read_only(&outline, args.read_only)?;
+    let guard = GuardLauncher::new(&SudoArgs::default())?;
     let options = SweepOptions {
-        guard: &guard_program()?,
+        guard: guard.program(),
         ..SweepOptions::default()
     };
     let mut display = ProgressDisplay::new(Objective::Edp.into());

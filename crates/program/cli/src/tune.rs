@@ -13,8 +13,9 @@ use sweetspot_workload::CommandExit;
 use crate::args::TuneArgs;
 use crate::documents::{Content, Documents, Format, Written};
 use crate::exit::Outcome;
+use crate::guard_launcher::GuardLauncher;
 use crate::observer::TerminalObserver;
-use crate::run::{guard_program, is_read_only};
+use crate::run::is_read_only;
 
 /// Runs `sweetspot tune`.
 pub fn run(args: TuneArgs) -> Result<Outcome> {
@@ -82,12 +83,12 @@ fn tune_command(
         fresh: args.fresh,
     };
     let store = ChoiceStore::of_user();
-    let guard = guard_program()?;
+    let guard = GuardLauncher::new(&args.sudo)?;
     Ok(tune(
         request,
         &command,
         store.as_ref(),
-        &guard,
+        guard.program(),
         &mut TerminalObserver::new(),
     )?)
 }

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use sweetspot_device::{
-    Amount, Descriptor, HostDevice, MigSlices, PowerLimits, Reading, SensorKind,
+    Amount, Descriptor, DeviceId, HostDevice, MigSlices, PowerLimits, Reading, SensorKind,
 };
 use sweetspot_quantity::Seconds;
 
@@ -56,6 +56,14 @@ pub fn devices(selector: Option<&str>) -> Result<(String, Vec<DeviceReport>), Se
         reports.collect()
     });
     Ok((driver, reports))
+}
+
+/// The index and identity of every whole GPU of this machine.
+pub fn gpu_ids() -> Result<Vec<(u32, DeviceId)>, SessionError> {
+    let gpus = all_gpus(open_host()?.as_ref())?;
+    let whole = gpus.iter().filter(|gpu| gpu.descriptor().parent.is_none());
+    let ids = whole.map(|gpu| (gpu.index(), gpu.descriptor().id.clone()));
+    Ok(ids.collect())
 }
 
 /// Reads all sensors of a GPU once and observes their update periods.

@@ -22,10 +22,13 @@ mod study_origin;
 mod sweep;
 mod tune;
 
-pub use devices::{DeviceReport, SensorReport, devices};
+pub use devices::{DeviceReport, SensorReport, devices, gpu_ids};
 pub use doctor::{Check, CheckResult, doctor};
 pub use error::SessionError;
-pub use host::{DevicesError, guard_folder, restore_all, serve_as_guard, unrestored_devices};
+pub use host::{
+    DevicesError, GuardWriter, SettingsAccess, StartAsRoot, guard_folder, restore_all,
+    serve_as_guard, unrestored_devices,
+};
 pub use measure::MeasureError;
 pub use network::{
     GpuBounds, NetworkUseError, StudyEfficiency, StudyRow, bounds_on_gpu, efficiency_in_study,

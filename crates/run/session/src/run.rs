@@ -11,7 +11,7 @@ use sweetspot_workload::{
 };
 
 use crate::host::{
-    Gpu, all_gpus, descriptors, guard_folder, open_host, reject_lost, select, visibility_variables,
+    Gpu, all_gpus, descriptors, open_host, reject_lost, select, visibility_variables,
 };
 use crate::measure::{MeasureRequest, Measurement, Recording, measure_on};
 use crate::observer::Observer;
@@ -258,8 +258,7 @@ fn with_settings<T>(
     note: &mut dyn FnMut(&str),
     work: impl FnOnce(&mut Lease<'_>) -> Result<T, SessionError>,
 ) -> Result<LeasedOutcome<T>, SessionError> {
-    let folder = guard_folder();
-    let lease = Lease::take(&descriptors(gpus), &folder, guard, signals, note);
+    let lease = Lease::take(&descriptors(gpus), guard, signals, note);
     let mut lease = match lease {
         Err(WorkloadError::Interrupted(signal)) => {
             return Ok(LeasedOutcome {

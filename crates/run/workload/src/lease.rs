@@ -1,25 +1,29 @@
 //! Leases devices from a guard process for as long as commands use them.
 
-use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use sweetspot_device::{AppliedKnob, Descriptor, DeviceId, Knob, Settings, Shortfall};
-use sweetspot_guard::{Guard, GuardError, Journal, RestoreError, adopt_orphans};
+use sweetspot_guard::{Guard, GuardError, RestoreError, adopt_orphans};
 use sweetspot_quantity::Watts;
 
 use crate::WorkloadError;
 use crate::process::end_descendants;
 use crate::signals::SignalSource;
 
-/// A function that creates the command that starts the guard process.
-pub type GuardProgram<'a> = &'a dyn Fn() -> Command;
+/// How the guard process is started.
+#[derive(Clone, Copy)]
+pub struct GuardProgram<'a> {
+    /// Creates the command that starts the guard process.
+    pub command: &'a dyn Fn() -> Result<Command, WorkloadError>,
+    /// Whether the guard asks a process of root to change settings, which may refuse even a lease.
+    pub asks_root: bool,
+}
 
 /// The exclusive right to change the settings of some devices. If a signal arrives, the guard process first restores
 /// all devices.
 pub struct Lease<'a> {
     guard: Guard,
     program: GuardProgram<'a>,
-    folder: PathBuf,
     devices: Vec<DeviceState>,
     signals: SignalSource,
 }
@@ -58,19 +62,18 @@ pub struct ChangedCap {
 }
 
 impl<'a> Lease<'a> {
-    /// Starts a guard, with its journals in `folder`, and leases the devices. `note` receives messages for the user,
-    /// for example about settings that a dead guard had left changed.
+    /// Starts a guard and leases the devices. `note` receives messages for the user, for example about settings that a
+    /// dead guard had left changed.
     pub fn take(
         devices: &[Descriptor],
-        folder: &Path,
         program: GuardProgram<'a>,
         signals: &SignalSource,
         note: &mut dyn FnMut(&str),
     ) -> Result<Self, WorkloadError> {
-        Journal::open(folder)?;
+        let command = (program.command)()?;
         // If the guard is killed, its command becomes a child of this process, which can then end it.
         adopt_orphans();
-        let guard = Guard::start(program(), folder)?;
+        let guard = Guard::start(command)?;
         signals.on_signal(Box::new(guard.interrupter()));
         let states = devices
             .iter()
@@ -78,7 +81,6 @@ impl<'a> Lease<'a> {
         let mut lease = Self {
             guard,
             program,
-            folder: folder.to_owned(),
             devices: states.collect(),
             signals: signals.clone(),
         };
@@ -191,7 +193,7 @@ impl<'a> Lease<'a> {
             Err(GuardError::Gone(reason)) => {
                 tracing::warn!(reason, "the guard exited unexpectedly: starting another");
                 end_descendants();
-                replace_guard(self.program, &self.folder, devices, note)
+                replace_guard(self.program, devices, note)
             }
             released => released,
         };
@@ -212,12 +214,12 @@ impl<'a> Lease<'a> {
 /// Starts another guard, which restores the devices whose settings a dead guard has left changed.
 fn replace_guard(
     program: GuardProgram<'_>,
-    folder: &Path,
     devices: Vec<DeviceId>,
     note: &mut dyn FnMut(&str),
 ) -> Result<Vec<RestoreError>, GuardError> {
     // Without another guard the devices stay changed.
-    let guard = Guard::start(program(), folder);
+    let command = (program.command)().map_err(|error| GuardError::Gone(error.to_string()))?;
+    let guard = Guard::start(command);
     let mut guard = guard.map_err(|error| GuardError::Gone(error.to_string()))?;
     for found in guard.lease(devices)? {
         note(&found.to_string());

@@ -119,7 +119,7 @@ impl TestMachine {
     }
 
     pub fn guard(&self) -> Guard {
-        Guard::start(self.program(), self.folder()).unwrap()
+        Guard::start(self.program()).unwrap()
     }
 
     /// The process id of the guard that was started last.

@@ -7,7 +7,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use sweetspot_quantity::{Ratio, Seconds, Watts};
 use sweetspot_session::hold::{CapSource, parse_cap};
 
-use super::shared::parse_positive_seconds;
+use super::shared::{SudoArgs, parse_positive_seconds};
 
 /// Get the highest throughput under a power cap: choose batch size, clock or both while the command runs.
 ///
@@ -116,6 +116,9 @@ pub struct HoldArgs {
     /// Draw power, batch size and throughput over time as an SVG file; `-` writes it to standard output.
     #[arg(long, value_name = "FILE")]
     pub export_svg: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub sudo: SudoArgs,
 
     /// Never change a device setting (also SWEETSPOT_READ_ONLY=1); only --knob batch works then.
     #[arg(long)]

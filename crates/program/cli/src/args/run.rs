@@ -7,7 +7,7 @@ use clap::Args;
 use sweetspot_quantity::{Megahertz, Watts, parse_bare};
 use sweetspot_session::measure::ProgressPattern;
 
-use super::shared::{CriteriaArgs, PreferArgs, TextExportArgs};
+use super::shared::{CriteriaArgs, PreferArgs, SudoArgs, TextExportArgs};
 
 /// Run a command with the GPUs at a chosen setting, then restore the previous settings.
 ///
@@ -59,6 +59,9 @@ pub struct RunArgs {
     #[command(flatten)]
     pub export: TextExportArgs,
 
+    #[command(flatten)]
+    pub sudo: SudoArgs,
+
     /// Never change a device setting (also SWEETSPOT_READ_ONLY=1).
     #[arg(long)]
     pub read_only: bool,
@@ -80,4 +83,12 @@ Examples:
 pub struct GuardArgs {
     /// The socket on which the command that started the guard waits.
     pub socket: PathBuf,
+
+    /// Ask the service at this socket to change settings.
+    #[arg(long, value_name = "SOCKET", conflicts_with = "root_socket")]
+    pub service: Option<PathBuf>,
+
+    /// Ask a process of root, which connects to this socket, to change settings.
+    #[arg(long, value_name = "SOCKET")]
+    pub root_socket: Option<PathBuf>,
 }

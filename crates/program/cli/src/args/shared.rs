@@ -13,6 +13,15 @@ use sweetspot_study::Definition;
 
 use crate::documents::Format;
 
+/// The flag that changes settings through sudo.
+#[derive(Debug, Default, Args)]
+pub struct SudoArgs {
+    /// Change GPU settings through sudo. Only a small process that changes and restores settings runs as root; your
+    /// command and all files stay yours.
+    #[arg(long)]
+    pub sudo: bool,
+}
+
 /// Flags that write a study to files.
 #[derive(Debug, Args)]
 pub struct ExportArgs {

@@ -11,7 +11,9 @@ use sweetspot_quantity::{Celsius, Ratio, Seconds, parse_bare};
 use sweetspot_session::measure::{ProgressPattern, RunWindow};
 use sweetspot_study::{Certainty, EnergyOf, Order, Until};
 
-use super::shared::{CriteriaArgs, ExportArgs, PreferArgs, WorkArgs, parse_positive_seconds};
+use super::shared::{
+    CriteriaArgs, ExportArgs, PreferArgs, SudoArgs, WorkArgs, parse_positive_seconds,
+};
 
 /// Try power caps, clocks, batch sizes or numbers of GPUs, several times each, and recommend the best.
 ///
@@ -203,6 +205,9 @@ pub struct SweepArgs {
 
     #[command(flatten)]
     pub export: ExportArgs,
+
+    #[command(flatten)]
+    pub sudo: SudoArgs,
 
     /// Never change a device setting (also SWEETSPOT_READ_ONLY=1); only --gpus and --axis work then.
     #[arg(long)]

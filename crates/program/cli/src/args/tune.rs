@@ -9,7 +9,7 @@ use sweetspot_decide::search::StrategyName;
 use sweetspot_quantity::{Ratio, Seconds};
 use sweetspot_session::measure::ProgressPattern;
 
-use super::shared::{CriteriaArgs, WorkArgs, parse_positive_seconds};
+use super::shared::{CriteriaArgs, SudoArgs, WorkArgs, parse_positive_seconds};
 use super::sweep::parse_share;
 
 /// Find the best setting for a training job while it runs, and keep it.
@@ -86,6 +86,9 @@ pub struct TuneArgs {
     /// Draw power over time, with the measurement windows marked, as an SVG file; `-` writes it to standard output.
     #[arg(long, value_name = "FILE")]
     pub export_svg: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub sudo: SudoArgs,
 
     /// Never change a device setting (also SWEETSPOT_READ_ONLY=1); `tune` then refuses to run.
     #[arg(long)]

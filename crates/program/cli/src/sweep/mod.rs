@@ -18,9 +18,10 @@ use crate::args::SweepArgs;
 use crate::confirm::ask_user;
 use crate::documents::{Content, Documents, Format, print, study_content};
 use crate::exit::{ErrorWithMessage, Outcome};
+use crate::guard_launcher::GuardLauncher;
 use crate::hints::hint_for_objective;
 use crate::progress::ProgressDisplay;
-use crate::run::{guard_program, is_read_only};
+use crate::run::is_read_only;
 
 use definition::read_definition;
 
@@ -161,9 +162,10 @@ fn run_sweep(
     documents: &Documents,
 ) -> Result<Outcome> {
     let cores = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
+    let guard = GuardLauncher::new(&args.sudo)?;
     let options = SweepOptions {
         threads: args.threads.unwrap_or(cores),
-        guard: &guard_program()?,
+        guard: guard.program(),
         show_output: args.show_output,
     };
     let criteria = args

@@ -8,12 +8,11 @@ use sweetspot_control::hold::{DeviceKnob, HoldConfig, Holder};
 use sweetspot_device::{
     Amount, Clock, Descriptor, HostDevice, MigSlices, MonotonicClock, SensorKind, Settings,
 };
-use sweetspot_guard::GuardError;
 use sweetspot_measure::{MethodChoice, Sampler};
 use sweetspot_quantity::{Ratio, Watts};
 use sweetspot_workload::{
     CommandExit, CommandSpec, GuardProgram, Lease, OutputTarget, ProgressReader, RunLimits,
-    SignalSource, WorkloadError, run_until_exit,
+    SignalSource, run_until_exit,
 };
 
 use super::HoldError;
@@ -25,8 +24,7 @@ use super::result::HoldResult;
 use super::socket::ControlSocket;
 use super::verdict::judge;
 use crate::host::{
-    Gpu, all_gpus, guard_folder, open_host, reject_lost, reopen_for_reading, select,
-    visibility_variables,
+    Gpu, all_gpus, open_host, reject_lost, reopen_for_reading, select, visibility_variables,
 };
 use crate::measure::Machine;
 use crate::observer::Observer;
@@ -143,7 +141,7 @@ fn take_lease<'a>(
 ) -> Result<Lease<'a>, SessionError> {
     let devices = std::slice::from_ref(device);
     let mut note = |text: &str| observer.note(text);
-    let lease = Lease::take(devices, &guard_folder(), guard, signals, &mut note);
+    let lease = Lease::take(devices, guard, signals, &mut note);
     lease.map_err(|problem| explain_permission(problem.into(), request.knob))
 }
 
@@ -169,16 +167,7 @@ fn explain_permission(problem: SessionError, knob: HoldKnob) -> SessionError {
     if !matches!(&problem, SessionError::Workload(error) if error.is_permission_denied()) {
         return problem;
     }
-    let problem = match &problem {
-        SessionError::Workload(WorkloadError::Guard(GuardError::CannotStart {
-            folder,
-            reason,
-            ..
-        })) => {
-            format!("{}: {reason}", folder.display())
-        }
-        other => other.to_string(),
-    };
+    let problem = problem.to_string();
     HoldError::NotPermitted { knob, problem }.into()
 }
 

@@ -1,21 +1,21 @@
 //! The GPUs of this computer: lists and selects them, and runs the guard process that changes and restores their
 //! settings.
 
+mod access;
 mod error;
 
+pub use access::{GuardWriter, SettingsAccess, StartAsRoot, serve_as_guard};
 pub use error::DevicesError;
 
-use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
 use sweetspot_device::{
     ControllableDevice, Descriptor, Device, DeviceId, Host, HostDevice, MigSlices, OpenError,
     Selector, select_devices,
 };
-use sweetspot_guard::{
-    Journal, JournalError, Leases, LocalWriter, UnrestoredDevice, restore_device, serve,
-};
+use sweetspot_guard::{Journal, JournalError, UnrestoredDevice, restore_device};
 pub(crate) use sweetspot_hosts::open_host;
+use sweetspot_service::JOURNAL_FOLDER;
 use sweetspot_sim_host::ENVIRONMENT;
 
 use crate::SessionError;
@@ -100,17 +100,14 @@ pub(crate) fn descriptors(gpus: &[Gpu]) -> Vec<Descriptor> {
     gpus.iter().map(|gpu| gpu.descriptor().clone()).collect()
 }
 
-/// The folder for the journals of guards that run as root.
-const SYSTEM_FOLDER: &str = "/run/sweetspot";
-
-/// The folder for the guards' journals of changed settings: the simulated host's own folder, `/run/sweetspot`
-/// for root, or a folder of the user.
+/// The folder for the guards' journals of changed settings: the simulated host's own folder, the one of the system for
+/// root, or a folder of the user.
 pub fn guard_folder() -> PathBuf {
     if let Some(host) = simulated_host() {
         return host.join("guard");
     }
     if rustix::process::geteuid().is_root() {
-        return PathBuf::from(SYSTEM_FOLDER);
+        return PathBuf::from(JOURNAL_FOLDER);
     }
     match std::env::var_os("XDG_RUNTIME_DIR") {
         Some(folder) => Path::new(&folder).join("sweetspot"),
@@ -133,11 +130,18 @@ pub(crate) fn simulated_host() -> Option<PathBuf> {
 /// as root.
 pub fn unrestored_devices() -> Vec<Result<UnrestoredDevice, JournalError>> {
     let mut folders = vec![guard_folder()];
-    if simulated_host().is_none() && folders[0] != Path::new(SYSTEM_FOLDER) {
-        folders.push(PathBuf::from(SYSTEM_FOLDER));
+    if simulated_host().is_none() && folders[0] != Path::new(JOURNAL_FOLDER) {
+        folders.push(PathBuf::from(JOURNAL_FOLDER));
     }
     let devices = folders.iter().flat_map(|folder| unrestored_in(folder));
-    devices.collect()
+    // Only root may look into the folder of the system, where the service restores by itself.
+    devices
+        .filter(|device| {
+            !device
+                .as_ref()
+                .is_err_and(JournalError::is_permission_denied)
+        })
+        .collect()
 }
 
 /// The devices with journal files in a folder, or why the journal cannot be read.
@@ -159,21 +163,6 @@ fn device_opener(
         let gpu: Box<dyn ControllableDevice> = host.open(id)?;
         Ok(gpu)
     }
-}
-
-/// Runs this process as a guard, which serves the client at the other end of the socket.
-pub fn serve_as_guard(socket: &Path) -> Result<(), SessionError> {
-    let stream = UnixStream::connect(socket).map_err(|problem| SessionError::System {
-        what: "the guard cannot reach its client",
-        problem,
-    })?;
-    let host = open_host()?;
-    let journal = Journal::open(&guard_folder())?;
-    let leases = Leases::new(journal, device_opener(host));
-    serve(stream, &mut LocalWriter::new(leases)).map_err(|problem| SessionError::System {
-        what: "the guard failed",
-        problem,
-    })
 }
 
 /// Restores every device that a dead guard has left changed. Returns a message for each device, or why it

@@ -43,7 +43,7 @@ enum Backend {
 pub struct SweepOptions<'a> {
     /// The number of threads that compute simulated runs.
     pub threads: NonZeroUsize,
-    /// Creates the command that starts the guard process.
+    /// How the guard process is started.
     pub guard: GuardProgram<'a>,
     /// Whether the command's output is shown.
     pub show_output: bool,
@@ -53,10 +53,13 @@ impl Default for SweepOptions<'_> {
     fn default() -> Self {
         Self {
             threads: NonZeroUsize::MIN,
-            guard: &|| {
-                let mut guard = std::process::Command::new("sweetspot");
-                guard.arg("guard");
-                guard
+            guard: GuardProgram {
+                command: &|| {
+                    let mut guard = std::process::Command::new("sweetspot");
+                    guard.arg("guard");
+                    Ok(guard)
+                },
+                asks_root: false,
             },
             show_output: false,
         }

@@ -19,8 +19,7 @@ use super::runner::SweepRunner;
 use super::{Backend, Sweep, SweepError, SweepOptions, SweepTime};
 use crate::SessionError;
 use crate::host::{
-    Gpu, all_gpus, descriptors, guard_folder, open_host, reopen_for_reading, select_working,
-    visibility_variables,
+    Gpu, all_gpus, descriptors, open_host, reopen_for_reading, select_working, visibility_variables,
 };
 use crate::measure::{MeasureRequest, ProgressPattern};
 use crate::observer::Observer;
@@ -164,9 +163,12 @@ impl RealSweep {
             true => None,
             false => {
                 let mut note = |text: &str| observer.note(text);
-                let devices = descriptors(&self.gpus);
-                let folder = guard_folder();
-                match Lease::take(&devices, &folder, options.guard, &signals, &mut note) {
+                // A study that sets no device needs nobody's permission.
+                let devices = match options.guard.asks_root && !outline.plan.sets_devices() {
+                    true => Vec::new(),
+                    false => descriptors(&self.gpus),
+                };
+                match Lease::take(&devices, options.guard, &signals, &mut note) {
                     Err(WorkloadError::Interrupted(signal)) => {
                         return Err(SweepError::Interrupted {
                             signal,

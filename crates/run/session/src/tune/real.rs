@@ -19,8 +19,7 @@ use super::tune_loop::{PointSetter, TuneLoop, TuneLoopEnd};
 use super::{ChoiceStore, TunedCommand, TunedCommandResult, fingerprint, recall, remember};
 use crate::SessionError;
 use crate::host::{
-    DevicesError, Gpu, descriptors, guard_folder, reopen_for_reading, select_working,
-    visibility_variables,
+    DevicesError, Gpu, descriptors, reopen_for_reading, select_working, visibility_variables,
 };
 use crate::measure::{Machine, MeasureRequest};
 use crate::observer::Observer;
@@ -50,7 +49,7 @@ pub fn tune(
     let config = tuner_config(request, &devices, &space, remembered);
     let signals = SignalSource::listen()?;
     let mut note = |text: &str| observer.note(text);
-    let mut lease = Lease::take(&devices, &guard_folder(), guard, &signals, &mut note)?;
+    let mut lease = Lease::take(&devices, guard, &signals, &mut note)?;
     let run = run_tuned(
         Tuner::new(config),
         command,

@@ -1,0 +1,93 @@
+//! `sweetspot serve` and `sweetspot policy`.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use rustix::process::{getegid, geteuid, getgroups};
+use sweetspot_device::DeviceId;
+use sweetspot_service::install::{Installation, install, uninstall};
+use sweetspot_service::policy::{Account, Gpu, SystemAccounts, explain};
+use sweetspot_service::{SOCKET, ServiceFiles, load_policy, serve_users};
+use sweetspot_session::gpu_ids;
+
+use crate::args::{PolicyArgs, PolicyCommand, ServeArgs, ServiceFileArgs};
+use crate::documents::print;
+use crate::exit::Outcome;
+
+/// Runs `sweetspot serve`.
+pub fn run(args: &ServeArgs) -> Result<Outcome> {
+    if args.install || args.uninstall {
+        let installation = Installation {
+            root: PathBuf::from("/"),
+            program: std::env::current_exe().context("cannot find the path of this program")?,
+            nvml: args.files.nvml.clone(),
+            start: true,
+        };
+        let done = match args.install {
+            true => install(&installation)?,
+            false => uninstall(&installation)?,
+        };
+        for sentence in done {
+            print(&format!("{sentence}\n"))?;
+        }
+        return Ok(Outcome::DONE);
+    }
+    serve_users(&ServiceFiles {
+        socket: args.socket.clone(),
+        policy: args.policy.clone(),
+        ..service_files(&args.files)
+    })?;
+    Ok(Outcome::DONE)
+}
+
+/// The files that root has chosen, with the usual socket and policy.
+pub fn service_files(args: &ServiceFileArgs) -> ServiceFiles {
+    ServiceFiles {
+        socket: PathBuf::from(SOCKET),
+        policy: PathBuf::from(sweetspot_service::policy::POLICY_FILE),
+        nvml: args.nvml.clone(),
+        journal: args.journal.clone(),
+        audit: args.audit.clone(),
+    }
+}
+
+/// Runs `sweetspot policy`.
+pub fn run_policy(args: &PolicyArgs) -> Result<Outcome> {
+    match &args.command {
+        PolicyCommand::Check { user, policy } => check_policy(user.as_deref(), policy),
+    }
+}
+
+/// Checks the policy file and explains it for a user.
+fn check_policy(user: Option<&str>, file: &Path) -> Result<Outcome> {
+    let policy = load_policy(file)?;
+    let (name, account) = match user {
+        Some(name) => {
+            let account = SystemAccounts.account(name);
+            let account = account.with_context(|| format!("there is no user `{name}`"))?;
+            (name.to_owned(), account)
+        }
+        None => calling_user()?,
+    };
+    // Without a driver the rules can be explained all the same.
+    let ids: Vec<(u32, DeviceId)> = gpu_ids().unwrap_or_default();
+    let gpus: Vec<Gpu<'_>> = ids
+        .iter()
+        .map(|(index, id)| Gpu { index: *index, id })
+        .collect();
+    print(&explain(&policy, &name, &account, &gpus))?;
+    Ok(Outcome::DONE)
+}
+
+/// The user who runs this program, with the groups that the kernel knows.
+fn calling_user() -> Result<(String, Account)> {
+    let uid = geteuid().as_raw();
+    let mut groups: Vec<u32> = getgroups()?.iter().map(|group| group.as_raw()).collect();
+    groups.push(getegid().as_raw());
+    let user = sweetspot_service::privileges::User::from_uid(uid);
+    let name = user.map_or_else(
+        || uid.to_string(),
+        |user| user.name.to_string_lossy().into_owned(),
+    );
+    Ok((name, Account { uid, groups }))
+}
