@@ -2,7 +2,6 @@
 //!
 //! They are called through the C library, which applies a change of ids to all threads; the kernel alone would change
 //! the calling thread only.
-#![allow(unsafe_code)]
 
 use std::ffi::{CStr, OsString};
 use std::io;
@@ -16,24 +15,28 @@ fn check(result: libc::c_int) -> io::Result<()> {
 }
 
 /// Sets the supplementary groups to those of a user, and `gid`.
+#[allow(unsafe_code)]
 pub(super) fn initialise_groups(name: &CStr, gid: u32) -> io::Result<()> {
     // SAFETY: the name ends with a zero byte and outlives the call, which keeps no pointer to it.
     check(unsafe { libc::initgroups(name.as_ptr(), gid) })
 }
 
 /// Sets the real, effective and saved group id.
+#[allow(unsafe_code)]
 pub(super) fn set_group_ids(gid: u32) -> io::Result<()> {
     // SAFETY: the call takes numbers alone.
     check(unsafe { libc::setresgid(gid, gid, gid) })
 }
 
 /// Sets the real, effective and saved user id.
+#[allow(unsafe_code)]
 pub(super) fn set_user_ids(uid: u32) -> io::Result<()> {
     // SAFETY: the call takes numbers alone.
     check(unsafe { libc::setresuid(uid, uid, uid) })
 }
 
 /// The real, effective and saved user id.
+#[allow(unsafe_code)]
 pub(super) fn user_ids() -> [u32; 3] {
     let [mut real, mut effective, mut saved] = [0; 3];
     // SAFETY: the three pointers are valid for writes. The call fails for invalid pointers only.
@@ -42,6 +45,7 @@ pub(super) fn user_ids() -> [u32; 3] {
 }
 
 /// The real, effective and saved group id.
+#[allow(unsafe_code)]
 pub(super) fn group_ids() -> [u32; 3] {
     let [mut real, mut effective, mut saved] = [0; 3];
     // SAFETY: the three pointers are valid for writes. The call fails for invalid pointers only.
@@ -56,6 +60,7 @@ pub(super) fn supplementary_groups() -> io::Result<Vec<u32>> {
 }
 
 /// Empties the set of capabilities that programs inherit from the calling thread.
+#[allow(unsafe_code)]
 pub(super) fn clear_ambient_capabilities() -> io::Result<()> {
     let none: libc::c_ulong = 0;
     // SAFETY: this operation takes numbers alone, and the kernel requires the unused ones to be 0.
@@ -71,6 +76,7 @@ pub(super) fn clear_ambient_capabilities() -> io::Result<()> {
 }
 
 /// Keeps other processes of the same user from tracing this one and from reading its memory and files.
+#[allow(unsafe_code)]
 pub(super) fn set_not_dumpable() -> io::Result<()> {
     let none: libc::c_ulong = 0;
     // SAFETY: this operation takes numbers alone.
@@ -78,6 +84,7 @@ pub(super) fn set_not_dumpable() -> io::Result<()> {
 }
 
 /// Sets and removes environment variables. No other thread may run: the caller has checked this.
+#[allow(unsafe_code)]
 pub(super) fn set_variables(set: &[(&str, OsString)], removed: &[&str]) {
     for (name, value) in set {
         // SAFETY: this process has no other thread, so nothing reads the environment meanwhile.
