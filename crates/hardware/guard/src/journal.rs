@@ -20,14 +20,6 @@ pub struct Journal {
     folder: PathBuf,
 }
 
-/// The end of an error message: what to do if the permission is missing; empty if it is not.
-fn permission_advice(denied: bool) -> &'static str {
-    match denied {
-        true => "; use sudo, because only root and the owner of that folder can change settings",
-        false => "",
-    }
-}
-
 /// Why a device cannot be locked, or its journal cannot be used. The guard sends this error to its client as
 /// JSON, so paths are text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
@@ -42,7 +34,7 @@ pub enum JournalError {
         owner: String,
     },
     /// The journal's folder cannot be created, read or written.
-    #[error("cannot use the journal in {folder}: {reason}{}", permission_advice(*.denied))]
+    #[error("cannot use the journal in {folder}: {reason}")]
     Disk {
         /// The path of the journal's folder.
         folder: String,

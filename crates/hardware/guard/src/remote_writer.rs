@@ -29,8 +29,8 @@ pub struct RemoteWriter {
     connection: Option<BufReader<UnixStream>>,
     /// How long a lost connection is made again.
     patience: Duration,
-    /// The devices that are leased, to lease them again if the service was restarted.
-    leased: Vec<DeviceId>,
+    /// The devices that are leased and what was set on them, to ask for both again if the service was restarted.
+    leased: Vec<(DeviceId, Settings)>,
 }
 
 impl RemoteWriter {
@@ -98,9 +98,17 @@ impl RemoteWriter {
         let mut first = vec![hello];
         if !self.leased.is_empty() {
             first.push(SettingsRequest::Lease {
-                devices: self.leased.clone(),
+                devices: self.leased.iter().map(|(id, _)| id.clone()).collect(),
                 kind: LeaseKind::Setting,
             });
+        }
+        for (device, settings) in &self.leased {
+            if *settings != Settings::default() {
+                first.push(SettingsRequest::Apply {
+                    device: device.clone(),
+                    settings: *settings,
+                });
+            }
         }
         for request in first {
             if let SettingsReply::Refused(refusal) = self.exchange(&request)? {
@@ -109,6 +117,15 @@ impl RemoteWriter {
             }
         }
         Ok(None)
+    }
+
+    /// Takes note of what is set on a device now.
+    fn remember(&mut self, device: &DeviceId, change: impl Fn(&Settings) -> Settings) {
+        for (id, settings) in &mut self.leased {
+            if id == device {
+                *settings = change(settings);
+            }
+        }
     }
 
     /// Sends a request over the present connection and waits for its reply.
@@ -134,7 +151,9 @@ impl SettingsWriter for RemoteWriter {
         };
         match self.request(&request)? {
             SettingsReply::Leased { notes } => {
-                self.leased.extend_from_slice(devices);
+                for device in devices {
+                    self.leased.push((device.clone(), Settings::default()));
+                }
                 Ok(notes)
             }
             other => Err(unexpected(&other)),
@@ -151,7 +170,10 @@ impl SettingsWriter for RemoteWriter {
             settings: *settings,
         };
         match self.request(&request)? {
-            SettingsReply::Applied(applied) => Ok(applied),
+            SettingsReply::Applied(applied) => {
+                self.remember(device, |known| known.with(settings));
+                Ok(applied)
+            }
             other => Err(unexpected(&other)),
         }
     }
@@ -165,9 +187,14 @@ impl SettingsWriter for RemoteWriter {
     }
 
     fn restore(&mut self, device: &DeviceId) -> Result<(), Refusal> {
-        let device = device.clone();
-        match self.request(&SettingsRequest::Restore { device })? {
-            SettingsReply::Restored => Ok(()),
+        let request = SettingsRequest::Restore {
+            device: device.clone(),
+        };
+        match self.request(&request)? {
+            SettingsReply::Restored => {
+                self.remember(device, |_| Settings::default());
+                Ok(())
+            }
             other => Err(unexpected(&other)),
         }
     }

@@ -52,7 +52,7 @@ fn refusals() -> Vec<(Refusal, bool, &'static str)> {
         (
             journal_error(true).into(),
             true,
-            "cannot use the journal in /run/sweetspot: Permission denied (os error 13); use sudo, because only root and the owner of that folder can change settings",
+            "cannot use the journal in /run/sweetspot: Permission denied (os error 13)",
         ),
         (
             journal_error(false).into(),

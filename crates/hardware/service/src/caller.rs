@@ -88,11 +88,25 @@ pub fn has_ended(process: &OwnedFd) -> io::Result<bool> {
     }
 }
 
-/// The command line of a process, for messages and the log: at most 200 characters, without control characters.
+/// The command line of a process, for messages and the log. For a guard process it is that of the command that started
+/// it, which users know.
 fn command_line(pid: Pid) -> String {
+    let own = command_of(pid.as_raw_nonzero().get());
+    if !own.contains(" guard --service ") {
+        return own;
+    }
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero()));
+    let stat = stat.unwrap_or_default();
+    let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields);
+    let parent = fields.split_whitespace().nth(1);
+    let parent = parent.and_then(|parent| parent.parse().ok());
+    parent.map_or(own, command_of)
+}
+
+/// The command line of one process: at most 200 characters, without control characters.
+fn command_of(pid: i32) -> String {
     const MAX_LENGTH: usize = 200;
-    let path = format!("/proc/{}/cmdline", pid.as_raw_nonzero());
-    let words = std::fs::read(path).unwrap_or_default();
+    let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     let words = String::from_utf8_lossy(&words[..words.len().min(4 * MAX_LENGTH)]).into_owned();
     let words = words.trim_end_matches('\0').replace('\0', " ");
     let shown = words.chars().filter(|letter| !letter.is_control());

@@ -187,6 +187,9 @@ fn run(
         require_root_owned(library)?;
     }
     let host = open_host_with(files.nvml.as_deref().map(Path::as_os_str).map(OsStr::new))?;
+    if let Some(folder) = files.journal.parent() {
+        private_folder(folder, 0o755)?;
+    }
     private_folder(&files.journal, 0o700)?;
     let journal = Journal::open(&files.journal)?;
     if let Some(folder) = files.audit.parent() {

@@ -1,7 +1,6 @@
 //! Adds advice on flags to error messages: libraries say what happened, but only the program knows its flags.
 
 use sweetspot_fit::{ReplayError, RowsError, StudyFitError};
-use sweetspot_guard::{GuardError, Refusal};
 use sweetspot_network::NetworkError;
 use sweetspot_report::GroupingError;
 use sweetspot_session::hold::{HoldError, SetCapError};
@@ -161,6 +160,7 @@ fn hint_for_hold(error: &HoldError) -> Option<&'static str> {
         HoldError::FixedBatch(_) => Some("give --batches in place of --fixed-batch"),
         HoldError::ReadOnly(_) => Some(READ_ONLY),
         HoldError::SeveralGpus(_) => Some("give --device"),
+        HoldError::NotPermitted { .. } => Some(NEEDS_ROOT),
         _ => None,
     }
 }
@@ -189,14 +189,12 @@ fn hint_for_catalogue(error: &CatalogueError) -> Option<&'static str> {
 }
 
 fn hint_for_workload(error: &WorkloadError) -> Option<&'static str> {
-    let (WorkloadError::Journal(journal)
-    | WorkloadError::Guard(GuardError::Refused(Refusal::Journal(journal)))) = error
-    else {
-        return None;
-    };
-    let is_denied = journal.is_permission_denied();
-    is_denied.then_some("or give --read-only to change no settings")
+    let is_denied = error.is_permission_denied();
+    is_denied.then_some(NEEDS_ROOT)
 }
+
+/// The advice on a setting that needs root's permission.
+const NEEDS_ROOT: &str = "add --sudo, run `sudo sweetspot ...`, or ask your administrator for the service (`sudo sweetspot serve --install`)";
 
 /// The advice on an objective or a limit that tuning does not support; the reason names what an objective lacks.
 fn hint_for_criterion(criterion: &str) -> Option<&'static str> {

@@ -5,7 +5,7 @@ use std::path::Path;
 use sweetspot_device::{Knob, SensorKind};
 use sweetspot_hosts::LIBRARY;
 
-use crate::host::{Gpu, open_host, unrestored_devices};
+use crate::host::{Gpu, SettingsAccess, open_host, unrestored_devices};
 
 /// The result of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -199,14 +199,24 @@ fn check_knobs(gpu: &Gpu) -> [Check; 2] {
 
 /// Checks whether the user may change device settings.
 fn check_permission() -> Check {
+    const CHECK_NAME: &str = "permission to set";
     if rustix::process::geteuid().is_root() {
-        check("permission to set", CheckResult::Pass, "root")
-    } else {
-        check(
-            "permission to set",
+        return check(CHECK_NAME, CheckResult::Pass, "root");
+    }
+    match SettingsAccess::available() {
+        SettingsAccess::Service(socket) => check(
+            CHECK_NAME,
+            CheckResult::Pass,
+            format!(
+                "through the service at {}; `sweetspot policy check` shows what you may change",
+                socket.display()
+            ),
+        ),
+        _ => check(
+            CHECK_NAME,
             CheckResult::Warn,
-            "changing power caps and clocks needs root: run with sudo; measuring does not",
-        )
+            "changing power caps and clocks needs root: use sudo, or ask your administrator for the service (`sweetspot serve`); measuring needs neither",
+        ),
     }
 }
 

@@ -18,6 +18,7 @@ mod host;
 mod network;
 mod observer;
 mod run;
+mod settings_watch;
 mod study_origin;
 mod sweep;
 mod tune;

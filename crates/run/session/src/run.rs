@@ -1,13 +1,14 @@
 //! `run`: runs a command with given device settings and parameters, and restores the devices afterwards.
 
+use std::cell::RefCell;
 use std::ffi::OsString;
 
 use sweetspot_device::{Descriptor, Domain, Knob, KnobDescriptor, MigSlices, Settings, Shortfall};
 use sweetspot_quantity::Quantity;
 use sweetspot_study::{Configuration, fill_placeholders, run_environment};
 use sweetspot_workload::{
-    CommandExit, CommandSpec, GuardProgram, Lease, NoHandler, ProgressReader, RunLimits,
-    SignalSource, WorkloadError, run_until_exit,
+    CommandExit, CommandSpec, GuardProgram, Lease, ProgressReader, RunLimits, SignalSource,
+    WorkloadError, run_until_exit,
 };
 
 use crate::host::{
@@ -15,6 +16,7 @@ use crate::host::{
 };
 use crate::measure::{MeasureRequest, Measurement, Recording, measure_on};
 use crate::observer::Observer;
+use crate::settings_watch::SettingsWatch;
 use crate::{DevicesError, SessionError, StudyOrigin};
 
 /// A request to run a command at a configuration.
@@ -66,6 +68,7 @@ pub fn run(
             .collect(),
         ..CommandSpec::new(request.command_words(&gpus)?)
     };
+    let observer = RefCell::new(observer);
     let work = |lease: &mut Lease<'_>| {
         let outcome = run_until_exit(
             &command,
@@ -73,11 +76,11 @@ pub fn run(
             Some(lease),
             &signals,
             &mut ProgressReader::without_link(),
-            &mut NoHandler,
+            &mut SettingsWatch::new(&gpus, &observer),
         );
         Ok(outcome?.ended)
     };
-    let mut note = |text: &str| observer.note(text);
+    let mut note = |text: &str| observer.borrow_mut().note(text);
     let done = with_settings(request, &gpus, guard, &signals, &mut note, work)?;
     Ok(RunResult {
         ended: done

@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use sweetspot_device::{AppliedKnob, Descriptor, DeviceId, Knob, Settings, Shortfall};
-use sweetspot_guard::{Guard, GuardError, RestoreError, adopt_orphans};
+use sweetspot_guard::{Guard, GuardError, Refusal, RestoreError, adopt_orphans};
 use sweetspot_quantity::Watts;
 
 use crate::WorkloadError;
@@ -49,16 +49,22 @@ impl DeviceState {
     }
 }
 
-/// The finding that another program changed a power cap during the lease.
+/// Why the settings of a lease are no longer in force.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
-#[error("{device}: another program changed the power cap from {set} to {found}")]
-pub struct ChangedCap {
-    /// The device whose cap was changed.
-    pub device: DeviceId,
-    /// The cap that this lease had set.
-    pub set: Watts,
-    /// The cap that the device has now.
-    pub found: Watts,
+pub enum LostSettings {
+    /// Another program changed the power cap.
+    #[error("{device}: another program changed the power cap from {set} to {found}")]
+    CapChanged {
+        /// The device whose cap was changed.
+        device: DeviceId,
+        /// The cap that this lease had set.
+        set: Watts,
+        /// The cap that the device has now.
+        found: Watts,
+    },
+    /// The service has ended the lease.
+    #[error("{0}")]
+    LeaseEnded(Refusal),
 }
 
 impl<'a> Lease<'a> {
@@ -146,17 +152,23 @@ impl<'a> Lease<'a> {
         Ok(())
     }
 
-    /// Checks whether another program has changed the cap that this lease set on a device. The guard reads the cap,
-    /// because the guard replies in time even if the driver blocks.
-    pub fn changed_by_others(
-        &mut self,
-        device: &DeviceId,
-    ) -> Result<Option<ChangedCap>, GuardError> {
-        let Some(set) = self.state(device).and_then(|state| state.cap) else {
+    /// Checks whether what this lease set on a device is still in force: another program may have changed the cap, or the
+    /// service may have ended the lease. The guard reads the cap, because the guard replies in time even if the driver
+    /// blocks.
+    pub fn lost_settings(&mut self, device: &DeviceId) -> Result<Option<LostSettings>, GuardError> {
+        let state = self.state(device);
+        let Some(state) = state.filter(|state| !state.knobs.is_empty()) else {
             return Ok(None);
         };
-        let found = self.guard.settings(device)?.power_cap;
-        Ok(found.filter(|found| *found != set).map(|found| ChangedCap {
+        let set = state.cap;
+        let found = match self.guard.settings(device) {
+            Err(GuardError::Refused(refusal @ Refusal::LeaseEnded { .. })) => {
+                return Ok(Some(LostSettings::LeaseEnded(refusal)));
+            }
+            settings => settings?.power_cap,
+        };
+        let changed = set.zip(found).filter(|(set, found)| set != found);
+        Ok(changed.map(|(set, found)| LostSettings::CapChanged {
             device: device.clone(),
             set,
             found,

@@ -25,7 +25,7 @@ mod signals;
 
 pub use command::{CommandSpec, OutputTarget};
 pub use error::WorkloadError;
-pub use lease::{ChangedCap, GuardProgram, Lease};
+pub use lease::{GuardProgram, Lease, LostSettings};
 pub use pattern::{InvalidPattern, OutputReport, ProgressPattern};
 pub use process::end_descendants;
 pub use progress::{Progress, ProgressCounter, ProgressReader, Reporter, WorkloadEvent};

@@ -59,7 +59,7 @@ pub enum HoldError {
     ReadOnly(HoldKnob),
     /// The knob changes device settings, for which the user has no permission.
     #[error(
-        "the knob {knob} changes device settings: {problem}; run as root, or use the knob batch, which needs no privilege"
+        "the knob {knob} changes device settings: {problem}; the knob batch needs no permission"
     )]
     NotPermitted {
         /// The knob that was requested.

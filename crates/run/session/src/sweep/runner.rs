@@ -222,8 +222,8 @@ impl SweepRunner<'_, '_> {
         let mut changed = Vec::new();
         if let Some(lease) = &mut self.lease {
             for gpu in self.real.job_gpus(configuration) {
-                let changed_cap = lease.changed_by_others(&gpu.descriptor().id)?;
-                changed.extend(changed_cap.map(|cap| cap.to_string()));
+                let lost = lease.lost_settings(&gpu.descriptor().id)?;
+                changed.extend(lost.map(|lost| lost.to_string()));
             }
         }
         Ok(changed)

@@ -243,7 +243,7 @@ impl TuneLoop<'_> {
         };
         let mut changed = None;
         for gpu in self.setter.gpus {
-            changed = changed.or(lease.changed_by_others(&gpu.descriptor().id)?);
+            changed = changed.or(lease.lost_settings(&gpu.descriptor().id)?);
         }
         if let Some(changed) = changed {
             self.is_changed_externally = true;
