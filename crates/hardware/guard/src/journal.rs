@@ -140,16 +140,19 @@ impl Journal {
         let found = std::fs::symlink_metadata(folder);
         let found = found.map_err(|error| journal.disk_error(error))?;
         let user = rustix::process::geteuid();
-        let problem = match (
-            found.is_dir(),
-            found.uid() == user.as_raw() || user.is_root(),
-        ) {
-            (false, _) => "it is not a folder",
-            (true, false) => "it belongs to another user",
-            (true, true) if found.mode() & 0o022 != 0 => "other users can write to it",
+        let is_own = found.uid() == user.as_raw() || user.is_root();
+        let problem = match (found.is_dir(), is_own) {
+            (false, _) => io::Error::other("it is not a folder"),
+            (true, false) => {
+                let problem = "it belongs to another user";
+                io::Error::new(io::ErrorKind::PermissionDenied, problem)
+            }
+            (true, true) if found.mode() & 0o022 != 0 => {
+                io::Error::other("other users can write to it")
+            }
             (true, true) => return Ok(journal),
         };
-        Err(journal.disk_error(io::Error::other(problem)))
+        Err(journal.disk_error(problem))
     }
 
     /// The error for a failed operation in the journal's folder.
