@@ -16,6 +16,7 @@ mod hold;
 mod kill;
 mod log;
 mod measure;
+mod mistyped;
 mod network;
 mod progress;
 mod replay;
