@@ -12,6 +12,7 @@ use sweetspot_guard::{
 use crate::audit::Audit;
 use crate::gpus::ServedGpu;
 use crate::policy::{Account, Policy, Right};
+use crate::zeus_backend::StreamedPower;
 
 /// A lease that the service has ended, to tell its owner why.
 #[derive(Debug)]
@@ -39,6 +40,7 @@ pub struct Service<'a> {
     pub(crate) policy: Option<Policy>,
     pub(crate) audit: Audit,
     pub(crate) ended: Vec<EndedLease>,
+    pub(crate) streamed: Vec<StreamedPower>,
 }
 
 impl<'a> Service<'a> {
@@ -55,6 +57,7 @@ impl<'a> Service<'a> {
             policy,
             audit,
             ended: Vec::new(),
+            streamed: Vec::new(),
         }
     }
 
@@ -112,6 +115,12 @@ impl<'a> Service<'a> {
         self.audit.refusal(owner, request, &reason, Instant::now());
     }
 
+    /// Whether a rule of the policy applies to a user.
+    pub fn has_rules_for(&self, account: &Account) -> bool {
+        let policy = self.policy.as_ref();
+        policy.is_none_or(|policy| policy.applies_to(account))
+    }
+
     /// Leases devices for a process or job, if the policy allows it and nobody else uses them.
     pub fn lease(
         &mut self,
@@ -119,8 +128,14 @@ impl<'a> Service<'a> {
         devices: &[DeviceId],
         kind: LeaseKind,
     ) -> Result<Vec<RestoreOutcome>, Refusal> {
+        let mut checked: Vec<DeviceId> = Vec::new();
         for id in devices {
             let gpu = find(&self.gpus, id)?;
+            // The check asks the driver, so a GPU that a request names a thousand times is checked once.
+            if checked.contains(id) {
+                continue;
+            }
+            checked.push(id.clone());
             let name = format!("GPU {} ({id})", gpu.device.index());
             let nothing = Settings::default();
             self.check(&asker.account, gpu, &nothing, Duration::ZERO)
@@ -129,6 +144,7 @@ impl<'a> Service<'a> {
                 self.check_right(&asker.account, gpu, Right::Ceiling)?;
             }
         }
+        let devices = &checked[..];
         let terms = LeaseTerms {
             owner: asker.owner.clone(),
             kind,

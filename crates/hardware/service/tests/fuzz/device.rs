@@ -1,6 +1,7 @@
 //! GPUs in memory that record every write.
 
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
 
 use sweetspot_device::{
     Actuator, Amount, AppliedKnob, AppliedSettings, Clock, Descriptor, Device, DeviceId,
@@ -34,6 +35,11 @@ pub struct State {
     pub writes: Vec<(Change, bool)>,
     /// The processes that the GPU reports.
     pub processes: Vec<u32>,
+    /// How often the processes were listed and the sensors were read.
+    pub listings: usize,
+    pub readings: usize,
+    /// How long a write takes.
+    pub write_time: Duration,
 }
 
 /// The GPUs of the test.
@@ -47,6 +53,9 @@ impl Gpus {
             persistence: PERSISTENCE,
             writes: Vec::new(),
             processes: Vec::new(),
+            listings: 0,
+            readings: 0,
+            write_time: Duration::ZERO,
         };
         Self((0..GPUS).map(|_| Arc::new(Mutex::new(state()))).collect())
     }
@@ -192,6 +201,7 @@ impl Device for FakeGpu {
     }
 
     fn read(&mut self, sensor: SensorKind) -> Result<Reading, ReadError> {
+        self.state().readings += 1;
         let amount = match sensor {
             SensorKind::InstantPower => Amount::Power(Watts::new(75.0)),
             SensorKind::EnergyCounter => Amount::Energy(Joules::new(1234.5)),
@@ -221,6 +231,8 @@ impl Device for FakeGpu {
 impl Actuator for FakeGpu {
     fn apply(&mut self, settings: &Settings) -> Result<AppliedSettings, WriteError> {
         self.check(settings)?;
+        let write_time = self.state().write_time;
+        std::thread::sleep(write_time);
         let mut state = self.state();
         let now = base_values(&state.settings);
         for ((knob, value), (_, now)) in base_values(settings).into_iter().zip(now) {
@@ -274,7 +286,9 @@ impl HostDevice for FakeGpu {
     }
 
     fn processes(&self) -> Result<Vec<u32>, String> {
-        Ok(self.state().processes.clone())
+        let mut state = self.state();
+        state.listings += 1;
+        Ok(state.processes.clone())
     }
 
     fn pci_address(&self) -> Option<String> {
