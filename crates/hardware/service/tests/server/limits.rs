@@ -38,3 +38,18 @@ fn a_device_that_is_named_often_is_looked_at_once() {
     assert!(listings < 10, "{listings}");
     assert!(client.ask(&lease(1)).contains("leased"));
 }
+
+#[test]
+#[ignore = "needs root"]
+fn long_requests_do_not_fill_the_audit_log() {
+    let server = TestServer::start();
+    let mut client = server.connect_as(STRANGERS);
+    client.ask(HELLO);
+    let name = "x".repeat(15_000);
+    let reply = client.ask(&format!("{{\"lease\":{{\"devices\":[\"{name}\"]}}}}\n"));
+    assert!(reply.contains("refused"), "{reply}");
+    let lines = server.audit();
+    let last = lines.last().unwrap();
+    assert_eq!(last["event"], "refused");
+    assert!(last.to_string().len() < 2000, "{}", last.to_string().len());
+}
