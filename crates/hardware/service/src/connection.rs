@@ -60,7 +60,7 @@ pub struct Connection {
     /// When the client last took some of the replies that wait to be sent.
     unsent_since: Option<Instant>,
     /// Whether requests that have arrived wait for the next turn.
-    has_more: bool,
+    has_waiting: bool,
     /// Whether the client sends no more.
     is_at_end: bool,
     /// Whether the connection ends when everything is sent.
@@ -83,7 +83,7 @@ impl Connection {
             unsent: VecDeque::new(),
             partial_since: None,
             unsent_since: None,
-            has_more: false,
+            has_waiting: false,
             is_at_end: false,
             is_closing: false,
         })
@@ -106,11 +106,11 @@ impl Connection {
 
     /// Whether requests that have arrived wait for their turn.
     pub fn has_waiting_requests(&self) -> bool {
-        self.has_more
+        self.has_waiting
     }
 
     /// What the connection waits for. Input that would not be read must not wake the service.
-    pub fn awaited(&self) -> PollFlags {
+    pub fn events(&self) -> PollFlags {
         let mut events = PollFlags::empty();
         if self.space() > 0 {
             events |= PollFlags::IN;
@@ -146,8 +146,8 @@ impl Connection {
         self.answer_all(service, is_allowed);
         self.stream_power(service);
         // What a client has sent completely is answered, even if it sends no more.
-        self.is_closing |= self.is_at_end && !self.has_more;
-        self.partial_since = match self.is_partial() && !self.has_more {
+        self.is_closing |= self.is_at_end && !self.has_waiting;
+        self.partial_since = match self.is_partial() && !self.has_waiting {
             true => self.partial_since.or_else(|| Some(Instant::now())),
             false => None,
         };

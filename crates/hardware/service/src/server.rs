@@ -158,7 +158,7 @@ impl Server<'_, '_> {
         waits.extend(accepts.map(|listener| PollFd::new(listener, PollFlags::IN)));
         for connection in &self.connections {
             let stream = connection.stream.as_fd();
-            waits.push(PollFd::from_borrowed_fd(stream, connection.awaited()));
+            waits.push(PollFd::from_borrowed_fd(stream, connection.events()));
         }
         for (_, process) in &self.owners {
             waits.push(PollFd::new(process, PollFlags::IN));

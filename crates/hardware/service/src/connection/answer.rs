@@ -21,13 +21,13 @@ impl Connection {
     /// Answers requests that are complete, but not too many at once.
     pub(super) fn answer_all(&mut self, service: &mut Service<'_>, is_allowed: IsAllowed<'_>) {
         let begun = Instant::now();
-        self.has_more = false;
+        self.has_waiting = false;
         for number in 0.. {
             if self.is_closing || self.unsent.len() > MAX_UNREAD {
                 return;
             }
             if number >= REQUESTS_PER_TURN || begun.elapsed() > TURN_TIME {
-                self.has_more = true;
+                self.has_waiting = true;
                 return;
             }
             let is_answered = match self.language {

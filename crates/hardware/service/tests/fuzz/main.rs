@@ -3,6 +3,7 @@
 //! By default there are 20,000 requests. `FUZZ=1000000` sets their number (scripts/torture), `FUZZ_SEED` the seed.
 //! There is one test in this binary, because it counts the memory and the files of the whole process.
 
+mod audit_log;
 mod client;
 mod device;
 mod expected;
@@ -17,6 +18,7 @@ use sweetspot_guard::{Journal, Leases, SettingsReply};
 use sweetspot_service::policy::{Policy, SystemAccounts};
 use sweetspot_service::{Audit, ServedGpu, Service};
 
+use audit_log::AuditLog;
 use client::{Client, Sockets};
 use device::{GPUS, Gpus, PERSISTENCE, before, id_of};
 use expected::{Asked, POLICY, is_restoration};
@@ -50,6 +52,7 @@ struct Pass<'a> {
     gpus: &'a Gpus,
     sockets: &'a Sockets,
     random: Random,
+    audit: AuditLog,
     counts: Counts,
     /// Whether the policy allows anything.
     is_allowed: bool,
@@ -108,6 +111,7 @@ impl Pass<'_> {
             let bytes = inputs::next(language, damaged, &mut self.random);
             client.send(&bytes, &mut self.service, &mut self.random);
             self.check_writes(&client);
+            self.audit.forget();
             self.check_replies(&mut client);
             if !client.is_open || self.random.once_in(100) {
                 return sent + 1;
@@ -122,6 +126,9 @@ impl Pass<'_> {
         for gpu in 0..GPUS {
             let mut state = self.gpus.state(gpu);
             let ends_leases = !state.processes.is_empty();
+            if !state.writes.is_empty() {
+                self.audit.check_device(&id_of(gpu));
+            }
             for (change, is_there) in std::mem::take(&mut state.writes) {
                 self.counts.writes += 1;
                 assert!(self.is_allowed, "GPU {gpu}: {change:?}");
@@ -178,9 +185,13 @@ impl Pass<'_> {
             false => Vec::new(),
         };
         self.gpus.state(gpu).processes = processes;
+        self.audit.forget();
         self.service.check_leases();
         for gpu in 0..GPUS {
             let mut state = self.gpus.state(gpu);
+            if !state.writes.is_empty() {
+                self.audit.check_device(&id_of(gpu));
+            }
             for (change, is_there) in std::mem::take(&mut state.writes) {
                 assert!(is_there || is_restoration(change), "GPU {gpu}: {change:?}");
             }
@@ -224,6 +235,7 @@ fn damaged_requests_do_no_harm() {
             gpus: &gpus,
             sockets: &sockets,
             random: Random::new(seed),
+            audit: AuditLog::new(&folder.path().join("audit.jsonl")),
             counts: Counts::default(),
             is_allowed,
         };
