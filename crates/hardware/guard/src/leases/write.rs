@@ -25,6 +25,14 @@ pub(super) fn apply_knob(
     if let Some(cap) = wanted.power_cap
         && let Some(there) = already_set(leased.device.as_mut(), cap)
     {
+        // Nothing is written to the device, but what this lease asks for counts when another one ends, after a restart
+        // too.
+        if !entry.is_unchanged()
+            && let Err(error) = journal.write(entry)
+        {
+            entry.leases[number].settings = earlier;
+            return Err(error.into());
+        }
         let applied = AppliedSettings {
             power_cap: Some(there),
             ..AppliedSettings::default()
