@@ -108,6 +108,18 @@ pub(super) fn settle(journal: &Journal, leased: &mut LeasedDevice) -> Result<(),
         }
         return Ok(());
     }
+    // A cap that was there already was not written, but it may have been that of a lease that is over.
+    let cap = entry.requested(Knob::PowerCap);
+    let is_there = device
+        .settings()
+        .is_ok_and(|now| now.only(Knob::PowerCap) == cap);
+    if cap != Settings::default() && !is_there && !entry.touched.contains(&Knob::PowerCap) {
+        entry.touched.push(Knob::PowerCap);
+        if let Err(error) = journal.write(entry) {
+            entry.touched.pop();
+            return Err(error.into());
+        }
+    }
     let mut errors = Vec::new();
     for knob in entry.touched.clone().into_iter().rev() {
         let wanted = entry.requested(knob);
