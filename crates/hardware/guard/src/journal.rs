@@ -5,7 +5,7 @@ use std::io::{self, Read, Seek, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{FlockOperation, OFlags, flock};
 use serde::{Deserialize, Serialize};
 use sweetspot_device::{DeviceId, Knob, Settings};
 
@@ -13,6 +13,12 @@ use crate::owner::{Owner, boot_id};
 
 /// The version of the journal files' format. Version 1 had no list of leases.
 const JOURNAL_VERSION: u32 = 2;
+
+/// The largest journal file that is read, in bytes.
+const MAX_ENTRY_LENGTH: u64 = 1 << 20;
+
+/// The flags with which files of the journal are opened: a symbolic link or a named pipe in their place is an error.
+const NO_LINKS: i32 = (OFlags::NOFOLLOW.bits() | OFlags::NONBLOCK.bits()) as i32;
 
 /// The folder with a journal file and a lock file for each device.
 #[derive(Clone, Debug)]
@@ -140,16 +146,19 @@ impl Journal {
         let found = std::fs::symlink_metadata(folder);
         let found = found.map_err(|error| journal.disk_error(error))?;
         let user = rustix::process::geteuid();
-        let problem = match (
-            found.is_dir(),
-            found.uid() == user.as_raw() || user.is_root(),
-        ) {
-            (false, _) => "it is not a folder",
-            (true, false) => "it belongs to another user",
-            (true, true) if found.mode() & 0o022 != 0 => "other users can write to it",
+        let is_own = found.uid() == user.as_raw() || user.is_root();
+        let problem = match (found.is_dir(), is_own) {
+            (false, _) => io::Error::other("it is not a folder"),
+            (true, false) => {
+                let problem = "it belongs to another user";
+                io::Error::new(io::ErrorKind::PermissionDenied, problem)
+            }
+            (true, true) if found.mode() & 0o022 != 0 => {
+                io::Error::other("other users can write to it")
+            }
             (true, true) => return Ok(journal),
         };
-        Err(journal.disk_error(io::Error::other(problem)))
+        Err(journal.disk_error(problem))
     }
 
     /// The error for a failed operation in the journal's folder.
@@ -182,7 +191,8 @@ impl Journal {
             .write(true)
             .create(true)
             .truncate(false)
-            .mode(0o644)
+            .mode(0o600)
+            .custom_flags(NO_LINKS)
             .open(path)
             .map_err(|error| self.disk_error(error))?;
         if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
@@ -211,7 +221,9 @@ impl Journal {
         let new = self.path(&entry.device, "new");
         let write = || -> io::Result<()> {
             let text = serde_json::to_string_pretty(entry).map_err(io::Error::other)?;
-            let mut file = File::create(&new)?;
+            let mut options = File::options();
+            options.write(true).create(true).truncate(true).mode(0o600);
+            let mut file = options.custom_flags(NO_LINKS).open(&new)?;
             file.write_all(text.as_bytes())?;
             file.sync_all()?;
             std::fs::rename(&new, &path)?;
@@ -296,11 +308,18 @@ fn read_entry(path: &Path) -> Result<Option<Entry>, JournalError> {
         path: path.display().to_string(),
         reason,
     };
-    let text = match std::fs::read_to_string(path) {
-        Ok(text) => text,
+    let mut options = File::options();
+    let file = match options.read(true).custom_flags(NO_LINKS).open(path) {
+        Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(damaged(error.to_string())),
     };
+    if !file.metadata().is_ok_and(|found| found.is_file()) {
+        return Err(damaged("it is not a file".to_owned()));
+    }
+    let mut text = String::new();
+    let read = file.take(MAX_ENTRY_LENGTH).read_to_string(&mut text);
+    read.map_err(|error| damaged(error.to_string()))?;
     let entry: Entry = serde_json::from_str(&text).map_err(|error| damaged(error.to_string()))?;
     if !(1..=JOURNAL_VERSION).contains(&entry.version) {
         return Err(damaged(format!(

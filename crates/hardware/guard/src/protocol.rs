@@ -31,10 +31,9 @@ pub struct WorkloadCommand {
 pub struct Streams {
     /// Whether standard input is empty (`/dev/null`).
     pub no_input: bool,
-    /// The path of the file for standard output, inherited if `None`. A pipe is given by its path under
-    /// /proc.
+    /// The path of the file or pipe for standard output; inherited if `None`.
     pub output: Option<String>,
-    /// The path of the file for standard error; inherited if `None`.
+    /// The path of the file or pipe for standard error; inherited if `None`.
     pub error: Option<String>,
 }
 

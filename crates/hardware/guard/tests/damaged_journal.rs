@@ -5,7 +5,7 @@ mod common;
 use std::path::PathBuf;
 
 use common::{TestMachine, cap, id, kill, open};
-use sweetspot_guard::{GuardError, JournalError, Refusal, RestoreOutcome, restore_device};
+use sweetspot_guard::{GuardError, Journal, JournalError, Refusal, RestoreOutcome, restore_device};
 
 #[test]
 fn guard_process() {
@@ -137,4 +137,54 @@ fn a_journal_of_a_later_version_or_of_another_device_is_damaged() {
         );
         assert_eq!(machine.writes(), writes, "{key}");
     }
+}
+
+#[test]
+fn only_files_are_read_and_written() {
+    let machine = TestMachine::new(&["a"]);
+    let folder = machine.journal_folder();
+    let other = machine.folder().join("other");
+    std::fs::write(&other, "mine").unwrap();
+    // A named pipe as a journal would be waited for without end.
+    let pipe = folder.join("a.journal");
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+    assert!(made.unwrap().success());
+    let error = machine.guard().lease(vec![id("a")]).unwrap_err();
+    assert!(error.to_string().contains("not a file"), "{error}");
+    std::fs::remove_file(&pipe).unwrap();
+    // A link as a lock, a journal or a new journal would overwrite another file.
+    for name in ["a.lock", "a.journal", "a.new"] {
+        let link = folder.join(name);
+        let _ = std::fs::remove_file(&link);
+        std::os::unix::fs::symlink(&other, &link).unwrap();
+        let mut guard = machine.guard();
+        let set = guard
+            .lease(vec![id("a")])
+            .and_then(|_| guard.apply(&id("a"), &common::cap(180.0)));
+        assert!(set.is_err(), "{name}");
+        drop(guard);
+        assert_eq!(std::fs::read_to_string(&other).unwrap(), "mine", "{name}");
+        assert_eq!(machine.state("a").settings, common::cap(250.0), "{name}");
+        std::fs::remove_file(&link).unwrap();
+    }
+}
+
+#[test]
+fn a_folder_that_others_can_write_to_is_refused() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("journal");
+    Journal::open(&path).unwrap();
+    let mode = path.metadata().unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o700);
+    for mode in [0o770, 0o707, 0o777] {
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+        let error = Journal::open(&path).unwrap_err().to_string();
+        assert!(error.contains("other users can write to it"), "{error}");
+    }
+    let link = folder.path().join("link");
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o700)).unwrap();
+    std::os::unix::fs::symlink(&path, &link).unwrap();
+    let error = Journal::open(&link).unwrap_err().to_string();
+    assert!(error.contains("it is not a folder"), "{error}");
 }

@@ -189,7 +189,7 @@ fn hint_for_catalogue(error: &CatalogueError) -> Option<&'static str> {
 }
 
 fn hint_for_workload(error: &WorkloadError) -> Option<&'static str> {
-    let is_denied = error.is_permission_denied();
+    let is_denied = error.is_permission_denied() && !rustix::process::geteuid().is_root();
     is_denied.then_some(NEEDS_ROOT)
 }
 

@@ -41,7 +41,7 @@ use anyhow::Result;
 use clap::Parser;
 use clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
 
-use args::{Cli, Command};
+use args::{AsRootArg, Cli, Command};
 use exit::Outcome;
 use sweetspot_service::privileges::{become_user, set_environment, user_behind_sudo};
 use tracing::level_filters::LevelFilter;
@@ -68,28 +68,26 @@ fn main() -> ExitCode {
 /// Under sudo, starts the process that changes settings as root, and then becomes the user who called sudo, before any
 /// file is opened.
 fn become_calling_user(cli: &Cli) -> Result<()> {
-    let needs_root = matches!(
-        cli.command,
+    let (changes_settings, as_root) = match &cli.command {
         Command::Serve(_)
-            | Command::Policy(_)
-            | Command::Restore
-            | Command::Guard(_)
-            | Command::RootGuard(_)
-    );
-    if cli.as_root || needs_root {
+        | Command::Policy(_)
+        | Command::Restore
+        | Command::Guard(_)
+        | Command::RootGuard(_) => return Ok(()),
+        Command::Run(args) => (true, args.sudo.root),
+        Command::Sweep(args) => (true, args.sudo.root),
+        Command::Tune(args) => (true, args.sudo.root),
+        Command::Hold(args) => (true, args.sudo.root),
+        Command::Task(_) => (true, AsRootArg::default()),
+        Command::Measure(args) => (false, args.root),
+        _ => (false, AsRootArg::default()),
+    };
+    if as_root.as_root {
         return Ok(());
     }
     let Some(user) = user_behind_sudo()? else {
         return Ok(());
     };
-    let changes_settings = matches!(
-        cli.command,
-        Command::Run(_)
-            | Command::Sweep(_)
-            | Command::Tune(_)
-            | Command::Hold(_)
-            | Command::Task(_)
-    );
     if changes_settings {
         guard_launcher::start_keeper()?;
     }

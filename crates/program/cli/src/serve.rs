@@ -18,7 +18,7 @@ use crate::exit::Outcome;
 pub fn run(args: &ServeArgs) -> Result<Outcome> {
     if args.install || args.uninstall {
         let installation = Installation {
-            root: PathBuf::from("/"),
+            root: args.root.clone(),
             program: std::env::current_exe().context("cannot find the path of this program")?,
             nvml: args.files.nvml.clone(),
             start: true,

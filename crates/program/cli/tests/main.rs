@@ -25,6 +25,7 @@ mod run;
 mod schemas;
 mod signals;
 mod simulate;
+mod sudo;
 mod sweep;
 mod tune;
 mod unwritable;

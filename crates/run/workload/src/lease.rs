@@ -200,7 +200,13 @@ impl<'a> Lease<'a> {
     pub fn release(self, note: &mut dyn FnMut(&str)) -> Result<bool, WorkloadError> {
         let signal = self.interrupted();
         let devices = self.ids();
+        let is_lost = |problems: &Vec<RestoreError>| {
+            let mut problems = problems.iter();
+            problems.any(|problem| matches!(problem, RestoreError::Service(_)))
+        };
         let released = match self.guard.release(signal.is_some()) {
+            // The process of root was killed: another one restores the devices.
+            Ok(problems) if is_lost(&problems) => replace_guard(self.program, devices, note),
             // If the guard was killed, its command is ended, and another guard restores the devices.
             Err(GuardError::Gone(reason)) => {
                 tracing::warn!(reason, "the guard exited unexpectedly: starting another");

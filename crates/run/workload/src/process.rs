@@ -1,14 +1,16 @@
 //! The command's process: a child of this program, or of the guard process if devices are leased.
 
-use std::io::{PipeReader, PipeWriter, Read};
-use std::os::fd::AsRawFd;
+use std::fs::File;
+use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::OwnedFd;
+use rustix::fs::{CWD, FileType, Mode, OFlags, fcntl_setfl, mknodat, open};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, getpgrp, pidfd_open};
 use sweetspot_device::{Clock, MonotonicClock};
@@ -130,13 +132,21 @@ pub(crate) fn start_guarded(
         ..Streams::default()
     };
     let mut pipes = None;
+    // The folder is removed when the guard has opened the pipes.
+    let mut folder = None;
     if command.reads_output() || command.output == OutputTarget::StandardError {
-        // The guard opens the pipes by their names under /proc; the writing ends here close when this function
-        // returns. Standard error itself is not opened this way: a file would be overwritten from its start.
-        let (output, error) = (NamedPipe::new()?, NamedPipe::new()?);
+        // The guard opens the pipes by their names. Standard error itself is not opened this way: a file would be
+        // overwritten from its start.
+        let made = tempfile::Builder::new().prefix("sweetspot-").tempdir();
+        let made = made.map_err(WorkloadError::system(
+            "cannot create a folder for the command's output",
+        ))?;
+        let output = NamedPipe::new(made.path(), "output")?;
+        let error = NamedPipe::new(made.path(), "error")?;
         streams.output = Some(output.name());
         streams.error = Some(error.name());
         pipes = Some((output, error));
+        folder = Some(made);
     }
     let text = |value: &std::ffi::OsString| value.to_string_lossy().into_owned();
     guard.start_workload(WorkloadCommand {
@@ -156,6 +166,7 @@ pub(crate) fn start_guarded(
             .as_ref()
             .map(|folder| folder.to_string_lossy().into_owned()),
     })?;
+    drop(folder);
     let boxed = |pipe: NamedPipe| Box::new(pipe.reader) as Box<dyn Read + Send>;
     Ok(pipes.map(|(output, error)| OutputPipes {
         output: boxed(output),
@@ -186,28 +197,40 @@ pub(crate) fn end_guarded(guard: &mut Guard) -> Result<(), WorkloadError> {
     }
 }
 
-/// A pipe that another process can open by its name under `/proc`.
+/// A pipe that another process of this user can open by its name. It is a file, because a process that was started by
+/// root does not show its open files under `/proc`.
 struct NamedPipe {
-    reader: PipeReader,
-    writer: PipeWriter,
+    reader: File,
+    path: PathBuf,
 }
 
 impl NamedPipe {
-    /// Creates the pipe.
-    fn new() -> Result<Self, WorkloadError> {
-        let (reader, writer) = std::io::pipe().map_err(WorkloadError::system(
-            "cannot create a pipe for the command's output",
-        ))?;
-        Ok(Self { reader, writer })
+    /// Creates the pipe in a folder that only this user can open.
+    fn new(folder: &Path, name: &str) -> Result<Self, WorkloadError> {
+        let path = folder.join(name);
+        let made = mknodat(CWD, &path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0);
+        // Without waiting for a writer, because the guard opens the pipe later.
+        let opened = made.and_then(|()| {
+            let reader = open(
+                &path,
+                OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC,
+                Mode::empty(),
+            )?;
+            fcntl_setfl(&reader, OFlags::empty())?;
+            Ok(reader)
+        });
+        let reader = opened.map_err(|error| {
+            WorkloadError::system("cannot create a pipe for the command's output")(error.into())
+        })?;
+        Ok(Self {
+            reader: File::from(reader),
+            path,
+        })
     }
 
     /// The path by which another process can open the pipe for writing.
     fn name(&self) -> String {
-        format!(
-            "/proc/{}/fd/{}",
-            std::process::id(),
-            self.writer.as_raw_fd()
-        )
+        self.path.to_string_lossy().into_owned()
     }
 }
 

@@ -36,7 +36,7 @@ fn blocks(language: &str) -> Vec<&'static str> {
 #[track_caller]
 fn is_on_the_page(command: &str, output: &str) {
     let expected = format!("$ {command}\n{output}");
-    let found = blocks("console").contains(&expected.as_str());
+    let found = blocks("text").contains(&expected.as_str());
     assert!(found, "docs/policy.md must have this block:\n{expected}");
 }
 

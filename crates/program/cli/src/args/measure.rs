@@ -7,7 +7,7 @@ use clap::Args;
 use sweetspot_measure::MethodChoice;
 use sweetspot_session::measure::{ProgressPattern, RunWindow};
 
-use super::shared::TextExportArgs;
+use super::shared::{AsRootArg, TextExportArgs};
 
 /// Measure the time and energy of a command, per GPU and phase, with the method and its uncertainty.
 ///
@@ -71,6 +71,9 @@ pub struct MeasureArgs {
     /// Never change a device setting (also SWEETSPOT_READ_ONLY=1); `measure` never does anyway.
     #[arg(long)]
     pub read_only: bool,
+
+    #[command(flatten)]
+    pub root: AsRootArg,
 
     /// The command to run.
     #[arg(last = true, required = true, value_name = "CMD")]

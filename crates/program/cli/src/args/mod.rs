@@ -35,7 +35,7 @@ pub use report::{FigureArgs, ReportArgs};
 pub use reproduce::ReproduceArgs;
 pub use run::{GuardArgs, RunArgs};
 pub use serve::{PolicyArgs, PolicyCommand, RootGuardArgs, ServeArgs, ServiceFileArgs};
-pub use shared::SudoArgs;
+pub use shared::{AsRootArg, SudoArgs};
 pub use simulate::{SimWorkloadArgs, SimulateArgs};
 pub use study::{StudyArgs, StudyCommand, TaskArgs};
 pub use sweep::SweepArgs;
@@ -52,11 +52,6 @@ pub struct Cli {
     /// SWEETSPOT_LOG=LEVEL).
     #[arg(long, global = true, value_name = "LEVEL", value_parser = parse_level, display_order = 900)]
     pub log: Option<LevelFilter>,
-
-    /// Under sudo, keep running as root. By default everything but changing settings is done as the user who called
-    /// sudo.
-    #[arg(long, global = true, display_order = 901)]
-    pub as_root: bool,
 
     #[command(subcommand)]
     pub command: Command,

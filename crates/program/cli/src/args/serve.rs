@@ -30,6 +30,16 @@ pub struct ServeArgs {
     #[arg(long, conflicts_with = "uninstall")]
     pub install: bool,
 
+    /// With --install: write the files below this folder and do nothing else, for packages.
+    #[arg(
+        long,
+        value_name = "FOLDER",
+        requires = "install",
+        default_value = "/",
+        hide_default_value = true
+    )]
+    pub root: PathBuf,
+
     /// Stop the service and remove program and unit. Policy, journal and log stay.
     #[arg(long)]
     pub uninstall: bool,

@@ -18,8 +18,20 @@ use crate::documents::Format;
 pub struct SudoArgs {
     /// Change GPU settings through sudo. Only a small process that changes and restores settings runs as root; your
     /// command and all files stay yours.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "as_root")]
     pub sudo: bool,
+
+    #[command(flatten)]
+    pub root: AsRootArg,
+}
+
+/// The flag that keeps root's rights under sudo.
+#[derive(Clone, Copy, Debug, Default, Args)]
+pub struct AsRootArg {
+    /// Under sudo, run the command as root too. By default everything but changing settings is done as the user who
+    /// called sudo.
+    #[arg(long)]
+    pub as_root: bool,
 }
 
 /// Flags that write a study to files.
