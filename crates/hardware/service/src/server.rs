@@ -74,7 +74,7 @@ pub fn serve(service: &mut Service<'_>, options: ServerOptions<'_>) -> io::Resul
         checks: 0,
         next_check: Instant::now(),
     };
-    server.service.resume();
+    server.resume();
     let notifier = Notifier::from_environment();
     notifier.send("READY=1");
     loop {
@@ -310,6 +310,14 @@ impl Server<'_, '_> {
             .retain(|(owner, _)| !ended.iter().any(|ended| ended.is_same(owner)));
     }
 
+    /// Takes up leases and restores devices that were left changed. A process for one client leaves them to the service,
+    /// which may be about to start again: it would end them with its client.
+    fn resume(&mut self) {
+        if self.has_listener {
+            self.service.resume();
+        }
+    }
+
     /// Checks all leases once a second.
     fn check(&mut self, notifier: &Notifier) {
         let now = Instant::now();
@@ -322,7 +330,7 @@ impl Server<'_, '_> {
         self.service.check_leases();
         self.checks = self.checks.wrapping_add(1);
         if self.checks.is_multiple_of(CHECKS_PER_RETRY) {
-            self.service.resume();
+            self.resume();
         }
         self.watch_owners();
         notifier.send("WATCHDOG=1");
