@@ -34,7 +34,7 @@ mod writer;
 pub use client::{Guard, GuardMessage};
 pub use error::GuardError;
 pub use journal::{Journal, JournalError, LeaseKind, UnrestoredDevice};
-pub use leases::{LeaseSummary, LeaseTerms, Leases};
+pub use leases::{LeaseSummary, LeaseTerms, Leases, Resumed};
 pub use owner::Owner;
 pub use processes::{
     adopt_orphans, end_descendants, exclude_from_reaping, has_descendants, reap_children,

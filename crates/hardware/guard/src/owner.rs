@@ -58,13 +58,15 @@ impl Owner {
         }
     }
 
-    /// Whether this is the same process or job. The command line does not count: a process may change it.
+    /// Whether this is the same process or job of the same user. The command line does not count: a process may change
+    /// it. The user counts: a process that executes a set-user-id program becomes another user's, and its children may
+    /// still have connections from before.
     pub fn is_same(&self, other: &Self) -> bool {
         self.boot_id == other.boot_id
             && self.pid == other.pid
             && self.start_time == other.start_time
             && self.job == other.job
-            && (self.job.is_none() || self.uid == other.uid)
+            && self.uid == other.uid
     }
 
     /// Whether the process still runs. Whether a job does is known to its scheduler only, which says so.
@@ -89,4 +91,19 @@ impl std::fmt::Display for Owner {
 pub fn boot_id() -> String {
     let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id");
     id.unwrap_or_default().trim().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_user_in_the_same_process_is_another_owner() {
+        let owner = Owner::current_process();
+        let mut other = owner.clone();
+        other.command = "another name".to_owned();
+        assert!(owner.is_same(&other));
+        other.uid = Some(owner.uid.unwrap() + 1);
+        assert!(!owner.is_same(&other));
+    }
 }

@@ -178,3 +178,44 @@ fn only_the_living_of_two_leases_is_resumed() {
     assert!(next.release_owner(&budget).is_empty());
     assert_eq!(machine.state("a").settings, cap(250.0));
 }
+
+/// A value that is already there is not written to the device, but it must not be forgotten.
+#[test]
+fn a_lease_that_changes_nothing_is_resumed_too() {
+    let machine = TestMachine::new(&["a"]);
+    let (user, budget) = (Owner::current_process(), job("budget", 0));
+    {
+        let mut leases = leases(&machine);
+        leases.lease(&[id("a")], &setting(&user)).unwrap();
+        leases.apply(&id("a"), &user, &cap(150.0)).unwrap();
+        leases.lease(&[id("a")], &ceiling(&budget)).unwrap();
+        let writes = machine.writes().len();
+        leases.apply(&id("a"), &budget, &cap(200.0)).unwrap();
+        assert_eq!(machine.writes().len(), writes);
+    }
+    let mut next = leases(&machine);
+    next.resume().unwrap();
+    assert_eq!(machine.state("a").settings, cap(150.0));
+    next.release(&id("a"), &user).unwrap();
+    assert_eq!(machine.state("a").settings, cap(200.0));
+    next.release(&id("a"), &budget).unwrap();
+    assert_eq!(machine.state("a").settings, cap(250.0));
+}
+
+/// A ceiling at the present value changes nothing; when it ends, the user's value applies.
+#[test]
+fn a_ceiling_that_changed_nothing_ends() {
+    let machine = TestMachine::new(&["a"]);
+    let (budget, user) = (job("budget", 0), job("training", 1000));
+    let mut leases = leases(&machine);
+    leases.lease(&[id("a")], &ceiling(&budget)).unwrap();
+    leases.apply(&id("a"), &budget, &cap(250.0)).unwrap();
+    leases.lease(&[id("a")], &setting(&user)).unwrap();
+    leases.apply(&id("a"), &user, &cap(280.0)).unwrap();
+    assert!(machine.writes().is_empty());
+    leases.release(&id("a"), &budget).unwrap();
+    assert_eq!(machine.state("a").settings, cap(280.0));
+    assert_eq!(machine.journals().len(), 1);
+    leases.release(&id("a"), &user).unwrap();
+    assert_eq!(machine.state("a").settings, cap(250.0));
+}

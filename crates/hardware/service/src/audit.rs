@@ -21,13 +21,34 @@ const MAX_BYTES: u64 = 32 << 20;
 const REFUSALS_AT_ONCE: f64 = 50.0;
 const REFUSALS_PER_SECOND: f64 = 1.0;
 
+/// The same for all users together: a user can have many user ids. At this rate it takes days to push out a line.
+const ALL_REFUSALS_AT_ONCE: f64 = 2000.0;
+const ALL_REFUSALS_PER_SECOND: f64 = 0.25;
+
+/// The most users whose refusals are counted separately, unless all of them have just been refused something.
+const MAX_USERS: usize = 1000;
+
+/// The longest reason of a refusal. It may quote what the user has sent.
+const MAX_REASON: usize = 400;
+
 /// The audit log.
 #[derive(Debug)]
 pub struct Audit {
     path: PathBuf,
-    refusals: HashMap<u32, Allowance>,
-    /// The number of refusals of each user that were not logged since the last one that was.
-    left_out: HashMap<u32, u64>,
+    refusals: HashMap<u32, Refusals>,
+    /// How many refusals of all users may be logged.
+    all_refusals: Allowance,
+    /// The number of refusals that were not logged, of users who are no longer counted separately.
+    left_out_of_others: u64,
+}
+
+/// The refusals of one user.
+#[derive(Debug)]
+struct Refusals {
+    /// How many may be logged.
+    allowance: Allowance,
+    /// The number that was not logged since the last one that was.
+    left_out: u64,
 }
 
 /// A line of the log.
@@ -49,7 +70,12 @@ impl Audit {
         let audit = Self {
             path: path.to_owned(),
             refusals: HashMap::new(),
-            left_out: HashMap::new(),
+            all_refusals: Allowance::new(
+                ALL_REFUSALS_AT_ONCE,
+                ALL_REFUSALS_PER_SECOND,
+                Instant::now(),
+            ),
+            left_out_of_others: 0,
         };
         audit.file().map(|_| audit)
     }
@@ -97,23 +123,45 @@ impl Audit {
         }
     }
 
-    /// Adds a line about a refused request, unless this user had too many of them.
+    /// Adds a line about a refused request, unless there were too many of them.
     pub fn refusal(&mut self, owner: &Owner, request: &str, reason: &str, now: Instant) {
+        if self.refusals.len() >= MAX_USERS {
+            self.forget_users(now);
+        }
+        let new = || Refusals {
+            allowance: Allowance::new(REFUSALS_AT_ONCE, REFUSALS_PER_SECOND, now),
+            left_out: 0,
+        };
         let uid = owner.uid.unwrap_or(u32::MAX);
-        let allowance = self
-            .refusals
-            .entry(uid)
-            .or_insert_with(|| Allowance::new(REFUSALS_AT_ONCE, REFUSALS_PER_SECOND, now));
-        if !allowance.take(now) {
-            *self.left_out.entry(uid).or_default() += 1;
+        let refusals = self.refusals.entry(uid).or_insert_with(new);
+        if !refusals.allowance.take(now) || !self.all_refusals.take(now) {
+            refusals.left_out += 1;
             return;
         }
-        let left_out = self.left_out.remove(&uid).unwrap_or(0);
+        let reason: String = reason.chars().take(MAX_REASON).collect();
         let mut details = serde_json::json!({"request": request, "reason": reason});
-        if left_out > 0 {
-            details["refusals_left_out"] = left_out.into();
+        let left_out = [
+            ("refusals_left_out", &mut refusals.left_out),
+            ("refusals_left_out_of_others", &mut self.left_out_of_others),
+        ];
+        for (key, count) in left_out {
+            if *count > 0 {
+                details[key] = std::mem::take(count).into();
+            }
         }
         self.report("refused", owner, details);
+    }
+
+    /// Forgets users who have not been refused anything for a while.
+    fn forget_users(&mut self, now: Instant) {
+        let left_out = &mut self.left_out_of_others;
+        self.refusals.retain(|_, one| {
+            let is_kept = !one.allowance.is_full(now);
+            if !is_kept {
+                *left_out += one.left_out;
+            }
+            is_kept
+        });
     }
 }
 
@@ -144,6 +192,28 @@ mod tests {
         assert_eq!(lines.len(), 51);
         assert_eq!(lines[50]["refusals_left_out"], 950);
         assert_eq!(lines[0]["reason"], "no");
+    }
+
+    /// A user with subordinate ids can ask as thousands of users.
+    #[test]
+    fn a_flood_of_many_users_neither_fills_the_log_nor_the_memory() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("audit.jsonl");
+        let mut audit = Audit::open(&path).unwrap();
+        let mut owner = Owner::current_process();
+        let mut now = Instant::now();
+        for uid in 0..20_000 {
+            owner.uid = Some(uid);
+            audit.refusal(&owner, "apply", &"x".repeat(16_000), now);
+            now += std::time::Duration::from_millis(10);
+        }
+        assert!(
+            audit.refusals.len() <= MAX_USERS,
+            "{}",
+            audit.refusals.len()
+        );
+        let length = path.metadata().unwrap().len();
+        assert!(length < 4 << 20, "{length}");
     }
 
     #[test]

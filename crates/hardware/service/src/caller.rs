@@ -1,6 +1,6 @@
 //! Who is at the other end of a connection, as the kernel knows it.
 
-use std::io;
+use std::io::{self, Read};
 use std::mem::size_of;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
@@ -59,18 +59,21 @@ pub fn open_process(owner: &Owner) -> Option<OwnedFd> {
     owner.is_alive().then_some(process)
 }
 
-/// The user and groups of the process that owns a lease; `None` for a job, and for a process that has ended.
+/// The user and groups of the process that owns a lease; `None` for a job, which root ends. If the groups cannot be read,
+/// because the process has ended or is hidden, there are none: an unknown group gives no rights.
 pub fn account_of(owner: &Owner) -> Option<Account> {
     if owner.job.is_some() {
         return None;
     }
-    let status = std::fs::read_to_string(format!("/proc/{}/status", owner.pid)).ok()?;
-    let ids = |key: &str| -> Option<Vec<u32>> {
-        let line = status.lines().find_map(|line| line.strip_prefix(key))?;
-        line.split_whitespace().map(|id| id.parse().ok()).collect()
+    let status = std::fs::read_to_string(format!("/proc/{}/status", owner.pid));
+    let status = status.ok().filter(|_| owner.is_alive()).unwrap_or_default();
+    let ids = |key: &str| -> Vec<u32> {
+        let line = status.lines().find_map(|line| line.strip_prefix(key));
+        let ids = line.unwrap_or_default().split_whitespace();
+        ids.filter_map(|id| id.parse().ok()).collect()
     };
-    let mut groups = ids("Groups:")?;
-    groups.extend(ids("Gid:")?.get(1));
+    let mut groups = ids("Groups:");
+    groups.extend(ids("Gid:").get(1));
     Some(Account {
         uid: owner.uid?,
         groups,
@@ -106,8 +109,12 @@ fn command_line(pid: Pid) -> String {
 /// The command line of one process: at most 200 characters, without control characters.
 fn command_of(pid: i32) -> String {
     const MAX_LENGTH: usize = 200;
-    let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-    let words = String::from_utf8_lossy(&words[..words.len().min(4 * MAX_LENGTH)]).into_owned();
+    // A command line can have megabytes.
+    let mut words = Vec::new();
+    if let Ok(file) = std::fs::File::open(format!("/proc/{pid}/cmdline")) {
+        let _ = file.take(4 * MAX_LENGTH as u64).read_to_end(&mut words);
+    }
+    let words = String::from_utf8_lossy(&words).into_owned();
     let words = words.trim_end_matches('\0').replace('\0', " ");
     let shown = words.chars().filter(|letter| !letter.is_control());
     shown.take(MAX_LENGTH).collect()
@@ -184,6 +191,31 @@ mod tests {
         assert!(caller.owner.is_same(&Owner::current_process()));
         assert!(!has_ended(&caller.process).unwrap());
         assert!(open_process(&caller.owner).is_some());
+    }
+
+    #[test]
+    fn a_process_that_cannot_be_seen_has_no_groups() {
+        let mut owner = Owner::current_process();
+        let own = rustix::process::getgid().as_raw();
+        assert!(account_of(&owner).unwrap().groups.contains(&own));
+        // The id of the process was used again.
+        owner.start_time -= 1;
+        let account = account_of(&owner).unwrap();
+        assert_eq!((Some(account.uid), account.groups), (owner.uid, Vec::new()));
+        assert_eq!(account_of(&Owner::job("a".to_owned(), 7)), None);
+    }
+
+    #[test]
+    fn a_long_command_line_is_cut() {
+        let long = "x".repeat(100_000);
+        let mut child = std::process::Command::new("sleep")
+            .args(["60", &long])
+            .spawn()
+            .unwrap();
+        let shown = command_of(child.id() as i32);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(shown.len() <= 200, "{}", shown.len());
     }
 
     #[test]

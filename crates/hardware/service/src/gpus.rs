@@ -13,13 +13,10 @@ pub struct ServedGpu {
 impl ServedGpu {
     /// Lists the whole GPUs of a host. A GPU that no longer answers is left out.
     pub fn list(host: &dyn Host) -> Result<Vec<Self>, HostError> {
-        let gpus = host.list()?.into_iter();
+        let gpus = host.list()?.into_iter().map(|device| Self { device });
         let is_served =
-            |gpu: &Box<dyn HostDevice>| !gpu.is_lost() && gpu.descriptor().parent.is_none();
-        Ok(gpus
-            .filter(is_served)
-            .map(|device| Self { device })
-            .collect())
+            |gpu: &Self| !gpu.device.is_lost() && gpu.device.descriptor().parent.is_none();
+        Ok(gpus.filter(is_served).collect())
     }
 
     /// The GPU's identity.

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use serde_json::json;
 use sweetspot_device::{DeviceId, Settings};
 use sweetspot_guard::{LeaseKind, LeaseSummary, Owner, Refusal};
 
@@ -82,9 +81,9 @@ impl Service<'_> {
     /// Ends a lease and remembers why.
     fn end_lease(&mut self, device: &DeviceId, owner: &Owner, reason: &str) {
         let problem = self.leases.release(device, owner).err();
-        let problem = problem.map(|problem| problem.to_string());
         tracing::info!(%device, %owner, reason, "lease ended");
-        let details = json!({"device": device, "reason": reason, "problem": problem});
+        let mut details = self.restored(device, problem.as_ref());
+        details["reason"] = reason.into();
         self.audit.report("lease-ended", owner, details);
         if self.ended.len() >= MAX_ENDED_LEASES {
             self.ended.remove(0);

@@ -28,6 +28,8 @@ mod zeus_backend;
 pub mod zeusd;
 
 pub use audit::Audit;
+#[doc(hidden)]
+pub use connection::Connection;
 pub use gpus::ServedGpu;
 pub use listener::{ListenError, listen};
 pub use requests::Service;

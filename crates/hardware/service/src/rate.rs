@@ -33,6 +33,12 @@ impl Allowance {
         }
         is_allowed
     }
+
+    /// Whether nothing is used up: a new allowance would be the same.
+    pub fn is_full(&self, now: Instant) -> bool {
+        let passed = now.saturating_duration_since(self.updated).as_secs_f64();
+        self.left + passed * self.per_second >= self.at_once
+    }
 }
 
 #[cfg(test)]
@@ -46,7 +52,10 @@ mod tests {
         let begin = Instant::now();
         let mut allowance = Allowance::new(3.0, 2.0, begin);
         let taken = |allowance: &mut Allowance, at| (0..10).filter(|_| allowance.take(at)).count();
+        assert!(allowance.is_full(begin));
         assert_eq!(taken(&mut allowance, begin), 3);
+        assert!(!allowance.is_full(begin + Duration::from_secs(1)));
+        assert!(allowance.is_full(begin + Duration::from_secs(2)));
         assert_eq!(taken(&mut allowance, begin + Duration::from_millis(500)), 1);
         assert_eq!(taken(&mut allowance, begin + Duration::from_secs(60)), 3);
         // A clock that goes back gives nothing.

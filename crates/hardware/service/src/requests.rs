@@ -5,13 +5,14 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use sweetspot_device::{AppliedSettings, DeviceId, Knob, Settings};
 use sweetspot_guard::{
-    LeaseKind, LeaseTerms, Leases, Owner, Refusal, RestoreError, RestoreOutcome, SettingsReply,
-    SettingsRequest,
+    LeaseKind, LeaseTerms, Leases, Owner, Refusal, RestoreError, RestoreOutcome, Resumed,
+    SettingsReply, SettingsRequest,
 };
 
 use crate::audit::Audit;
 use crate::gpus::ServedGpu;
 use crate::policy::{Account, Policy, Right};
+use crate::zeus_backend::StreamedPower;
 
 /// A lease that the service has ended, to tell its owner why.
 #[derive(Debug)]
@@ -39,6 +40,7 @@ pub struct Service<'a> {
     pub(crate) policy: Option<Policy>,
     pub(crate) audit: Audit,
     pub(crate) ended: Vec<EndedLease>,
+    pub(crate) streamed: Vec<StreamedPower>,
 }
 
 impl<'a> Service<'a> {
@@ -55,18 +57,21 @@ impl<'a> Service<'a> {
             policy,
             audit,
             ended: Vec::new(),
+            streamed: Vec::new(),
         }
     }
 
     /// Takes up the leases of living owners that an earlier service had given, and restores all other devices that were
     /// left changed.
     pub fn resume(&mut self) {
+        let known = self.leases.summaries().into_iter();
+        let known: Vec<_> = known.map(|lease| (lease.device, lease.owner)).collect();
         match self.leases.resume() {
             Ok(outcomes) => {
-                for outcome in outcomes {
+                for Resumed { device, outcome } in outcomes {
                     let details = match &outcome {
-                        Ok(restored) => json!({"outcome": restored.to_string()}),
-                        Err(problem) => json!({"problem": problem.to_string()}),
+                        Ok(restored) => json!({"device": device, "outcome": restored.to_string()}),
+                        Err(problem) => json!({"device": device, "problem": problem.to_string()}),
                     };
                     tracing::info!(%details, "settings that were left changed");
                     let owner = Owner::current_process();
@@ -74,6 +79,15 @@ impl<'a> Service<'a> {
                 }
             }
             Err(error) => tracing::error!(%error, "cannot read the journal"),
+        }
+        for lease in self.leases.summaries() {
+            let is_old = known
+                .iter()
+                .any(|(device, owner)| *device == lease.device && lease.owner.is_same(owner));
+            if !is_old {
+                let details = json!({"device": lease.device, "settings": lease.settings});
+                self.audit.report("lease-resumed", &lease.owner, details);
+            }
         }
     }
 
@@ -112,6 +126,12 @@ impl<'a> Service<'a> {
         self.audit.refusal(owner, request, &reason, Instant::now());
     }
 
+    /// Whether a rule of the policy applies to a user.
+    pub fn has_rules_for(&self, account: &Account) -> bool {
+        let policy = self.policy.as_ref();
+        policy.is_none_or(|policy| policy.applies_to(account))
+    }
+
     /// Leases devices for a process or job, if the policy allows it and nobody else uses them.
     pub fn lease(
         &mut self,
@@ -119,8 +139,14 @@ impl<'a> Service<'a> {
         devices: &[DeviceId],
         kind: LeaseKind,
     ) -> Result<Vec<RestoreOutcome>, Refusal> {
+        let mut checked: Vec<DeviceId> = Vec::new();
         for id in devices {
             let gpu = find(&self.gpus, id)?;
+            // The check asks the driver, so a GPU that a request names a thousand times is checked once.
+            if checked.contains(id) {
+                continue;
+            }
+            checked.push(id.clone());
             let name = format!("GPU {} ({id})", gpu.device.index());
             let nothing = Settings::default();
             self.check(&asker.account, gpu, &nothing, Duration::ZERO)
@@ -129,6 +155,7 @@ impl<'a> Service<'a> {
                 self.check_right(&asker.account, gpu, Right::Ceiling)?;
             }
         }
+        let devices = &checked[..];
         let terms = LeaseTerms {
             owner: asker.owner.clone(),
             kind,
@@ -137,7 +164,12 @@ impl<'a> Service<'a> {
         self.ended.retain(|ended| {
             !(ended.owner.is_same(&asker.owner) && devices.contains(&ended.device))
         });
-        let details = json!({"devices": devices, "kind": kind});
+        let mut details = json!({"devices": devices, "kind": kind});
+        if !notes.is_empty() {
+            // Settings that an earlier process left changed were restored first.
+            let shown: Vec<String> = notes.iter().map(RestoreOutcome::to_string).collect();
+            details["restored_first"] = shown.into();
+        }
         self.audit.report("lease", &asker.owner, details);
         Ok(notes)
     }
@@ -189,7 +221,13 @@ impl<'a> Service<'a> {
             "persistence",
             json!({"device": device, "before": before, "after": on}),
         )?;
-        self.leases.set_persistence(device, &asker.owner, on)
+        let set = self.leases.set_persistence(device, &asker.owner, on);
+        let after = match &set {
+            Ok(()) => json!({"device": device, "persistence": on}),
+            Err(refusal) => json!({"device": device, "problem": refusal.to_string()}),
+        };
+        self.audit.report("applied", &asker.owner, after);
+        set
     }
 
     /// Writes a line about a change before it is made. Without the line there is no change.
@@ -210,10 +248,26 @@ impl<'a> Service<'a> {
     /// Takes back what a lease has set; the lease continues.
     pub fn restore(&mut self, asker: &Asker, device: &DeviceId) -> Result<(), Refusal> {
         self.settings(asker, device)?;
-        self.leases.restore(device, &asker.owner)?;
-        self.audit
-            .report("restored", &asker.owner, json!({"device": device}));
-        Ok(())
+        let restored = self.leases.restore(device, &asker.owner);
+        let details = self.restored(device, restored.as_ref().err());
+        self.audit.report("restored", &asker.owner, details);
+        restored
+    }
+
+    /// What the log says about a device that was restored.
+    pub(crate) fn restored(
+        &mut self,
+        device: &DeviceId,
+        problem: Option<&impl std::fmt::Display>,
+    ) -> serde_json::Value {
+        let gpu = self.gpus.iter_mut().find(|gpu| gpu.id() == device);
+        let after = gpu.and_then(|gpu| gpu.device.settings().ok());
+        match problem {
+            None => json!({"device": device, "after": after}),
+            Some(problem) => {
+                json!({"device": device, "after": after, "problem": problem.to_string()})
+            }
+        }
     }
 
     /// Unlocks a clock that the asker has locked; a lock of somebody else stays.
@@ -226,7 +280,8 @@ impl<'a> Service<'a> {
         match self.leases.restore_knob(device, &asker.owner, clock) {
             Err(Refusal::NotLeased(_)) => Ok(()),
             unlocked => {
-                let details = json!({"device": device, "knob": clock});
+                let mut details = self.restored(device, unlocked.as_ref().err());
+                details["knob"] = json!(clock);
                 self.audit.report("restored", &asker.owner, details);
                 unlocked
             }
@@ -251,12 +306,18 @@ impl<'a> Service<'a> {
 
     /// Ends all leases of an owner, because it asked for that or has ended.
     pub fn release(&mut self, owner: &Owner, event: &str) -> Vec<RestoreError> {
-        let has_leases = self.has_leases(owner);
+        let leases = self.leases.summaries().into_iter();
+        let leases = leases.filter(|lease| lease.owner.is_same(owner));
+        let devices: Vec<DeviceId> = leases.map(|lease| lease.device).collect();
         let problems = self.leases.release_owner(owner);
         self.ended.retain(|ended| !ended.owner.is_same(owner));
-        if has_leases {
+        if !devices.is_empty() {
+            let none: Option<&RestoreError> = None;
+            let restored = devices.iter().map(|device| self.restored(device, none));
+            let restored: Vec<serde_json::Value> = restored.collect();
             let shown: Vec<String> = problems.iter().map(RestoreError::to_string).collect();
-            self.audit.report(event, owner, json!({"problems": shown}));
+            let details = json!({"devices": restored, "problems": shown});
+            self.audit.report(event, owner, details);
         }
         problems
     }
@@ -277,12 +338,6 @@ impl<'a> Service<'a> {
             }
         }
         owners
-    }
-
-    /// Whether an owner has leases.
-    pub fn has_leases(&self, owner: &Owner) -> bool {
-        let mut leases = self.leases.summaries().into_iter();
-        leases.any(|lease| lease.owner.is_same(owner))
     }
 }
 

@@ -19,9 +19,23 @@ use crate::policy::Policy;
 use crate::rate::Allowance;
 use crate::requests::Service;
 
-/// The most connections of all users together, and of one user.
-const MAX_CONNECTIONS: usize = 512;
+/// The most connections of one user.
 const MAX_CONNECTIONS_OF_A_USER: usize = 64;
+
+/// The most connections of all users to whom no rule of the policy applies. A user can have very many user ids, as in
+/// containers, and must not take the places of others with them.
+const MAX_CONNECTIONS_OF_STRANGERS: usize = 128;
+
+/// The most connections of all users together; root has more. Each needs two file descriptors, and a process may often
+/// have no more than 1024.
+const MAX_CONNECTIONS: usize = 384;
+const MAX_CONNECTIONS_WITH_ROOT: usize = MAX_CONNECTIONS + 32;
+
+/// The most clients that are accepted in one turn.
+const ACCEPTED_PER_TURN: usize = 32;
+
+/// The time that the requests of one user may take before those of others have their turn.
+const USER_TURN_TIME: Duration = Duration::from_millis(50);
 
 /// How many requests of one user are answered at once, and per second after that.
 const REQUESTS_AT_ONCE: f64 = 400.0;
@@ -56,10 +70,11 @@ pub fn serve(service: &mut Service<'_>, options: ServerOptions<'_>) -> io::Resul
         connections: first.into_iter().collect(),
         owners: Vec::new(),
         allowances: HashMap::new(),
+        accepts: true,
         checks: 0,
         next_check: Instant::now(),
     };
-    server.service.resume();
+    server.resume();
     let notifier = Notifier::from_environment();
     notifier.send("READY=1");
     loop {
@@ -112,6 +127,8 @@ struct Server<'s, 'a> {
     owners: Vec<(Owner, OwnedFd)>,
     /// How many requests each user may make.
     allowances: HashMap<u32, Allowance>,
+    /// Whether clients are accepted; not for a while after the system refused one.
+    accepts: bool,
     checks: u32,
     next_check: Instant,
 }
@@ -137,14 +154,11 @@ impl Server<'_, '_> {
             PollFd::new(stop, PollFlags::IN),
             PollFd::new(reload, PollFlags::IN),
         ];
-        let accepts = listener.filter(|_| self.connections.len() < MAX_CONNECTIONS);
+        let accepts = listener.filter(|_| self.accepts);
         waits.extend(accepts.map(|listener| PollFd::new(listener, PollFlags::IN)));
         for connection in &self.connections {
-            let mut events = PollFlags::IN;
-            if connection.has_unsent() {
-                events |= PollFlags::OUT;
-            }
-            waits.push(PollFd::from_borrowed_fd(connection.stream.as_fd(), events));
+            let stream = connection.stream.as_fd();
+            waits.push(PollFd::from_borrowed_fd(stream, connection.events()));
         }
         for (_, process) in &self.owners {
             waits.push(PollFd::new(process, PollFlags::IN));
@@ -189,34 +203,46 @@ impl Server<'_, '_> {
         }
     }
 
-    /// Accepts the clients that wait, within the limits.
+    /// Accepts clients that wait, within the limits.
     fn accept(&mut self, listener: &UnixListener) {
-        while self.connections.len() < MAX_CONNECTIONS {
+        for _ in 0..ACCEPTED_PER_TURN {
             let stream = match listener.accept() {
                 Ok((stream, _)) => stream,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 Err(error) => {
-                    tracing::warn!(%error, "cannot accept a connection");
+                    // The client still waits, and would wake the service again at once.
+                    tracing::warn!(%error, "cannot accept a connection: trying again in a second");
+                    self.accepts = false;
                     return;
                 }
             };
-            let connection = match Connection::new(stream) {
-                Ok(connection) => connection,
-                Err(error) => {
-                    tracing::warn!(%error, "a connection was refused");
-                    continue;
+            match Connection::new(stream) {
+                Ok(connection) if self.has_place_for(&connection) => {
+                    self.connections.push(connection);
                 }
-            };
-            let uid = connection.uid();
-            let same = self.connections.iter().filter(|one| one.uid() == uid);
-            if same.count() >= MAX_CONNECTIONS_OF_A_USER {
-                let owner = connection.owner();
-                self.service
-                    .log_refusal(owner, "connect", &Refusal::TooMany);
-                continue;
+                Ok(connection) => {
+                    let owner = connection.owner();
+                    self.service
+                        .log_refusal(owner, "connect", &Refusal::TooMany);
+                }
+                Err(error) => tracing::debug!(%error, "a connection was refused"),
             }
-            self.connections.push(connection);
         }
+    }
+
+    /// Whether one more connection of this client is within the limits.
+    fn has_place_for(&self, new: &Connection) -> bool {
+        let account = &new.caller.account;
+        let others = self.connections.iter();
+        let same = others.clone().filter(|one| one.uid() == account.uid);
+        let is_stranger = |account| !self.service.has_rules_for(account);
+        let strangers = others.filter(|one| is_stranger(&one.caller.account));
+        same.count() < MAX_CONNECTIONS_OF_A_USER
+            && match account.is_root() {
+                true => self.connections.len() < MAX_CONNECTIONS_WITH_ROOT,
+                false => self.connections.len() < MAX_CONNECTIONS,
+            }
+            && (!is_stranger(account) || strangers.count() < MAX_CONNECTIONS_OF_STRANGERS)
     }
 
     /// Answers the connections that have something to say or to be told, and drops those that are over.
@@ -230,6 +256,7 @@ impl Server<'_, '_> {
                 .or_insert_with(|| Allowance::new(REQUESTS_AT_ONCE, REQUESTS_PER_SECOND, now));
             allowance.take(Instant::now())
         };
+        let mut spent: HashMap<u32, Duration> = HashMap::new();
         self.connections.retain_mut(|connection| {
             let is_ready = ready.get(index).copied().unwrap_or(true);
             index += 1;
@@ -237,7 +264,15 @@ impl Server<'_, '_> {
             if !is_ready && !is_due && !connection.has_waiting_requests() {
                 return !connection.is_stuck(now);
             }
-            connection.serve(service, &mut is_allowed).is_ok()
+            let spent = spent.entry(connection.uid()).or_default();
+            if *spent > USER_TURN_TIME {
+                // It stays ready, and is served in the next turn.
+                return true;
+            }
+            let begun = Instant::now();
+            let is_open = connection.serve(service, &mut is_allowed).is_ok();
+            *spent += begun.elapsed();
+            is_open && !connection.is_stuck(begun)
         });
         self.watch_owners();
     }
@@ -275,6 +310,14 @@ impl Server<'_, '_> {
             .retain(|(owner, _)| !ended.iter().any(|ended| ended.is_same(owner)));
     }
 
+    /// Takes up leases and restores devices that were left changed. A process for one client leaves them to the service,
+    /// which may be about to start again: it would end them with its client.
+    fn resume(&mut self) {
+        if self.has_listener {
+            self.service.resume();
+        }
+    }
+
     /// Checks all leases once a second.
     fn check(&mut self, notifier: &Notifier) {
         let now = Instant::now();
@@ -282,10 +325,12 @@ impl Server<'_, '_> {
             return;
         }
         self.next_check = now + CHECK_PERIOD;
+        self.accepts = true;
+        self.allowances.retain(|_, one| !one.is_full(now));
         self.service.check_leases();
         self.checks = self.checks.wrapping_add(1);
         if self.checks.is_multiple_of(CHECKS_PER_RETRY) {
-            self.service.resume();
+            self.resume();
         }
         self.watch_owners();
         notifier.send("WATCHDOG=1");

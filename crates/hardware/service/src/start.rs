@@ -14,7 +14,7 @@ use crate::audit::Audit;
 use crate::gpus::ServedGpu;
 use crate::listener::{ListenError, listen};
 use crate::ownership::{OwnershipError, private_folder, require_root_owned};
-use crate::policy::{Policy, PolicyError, SystemAccounts};
+use crate::policy::{POLICY_FILE, Policy, PolicyError, SystemAccounts};
 use crate::requests::Service;
 use crate::server::{ServerOptions, serve};
 
@@ -38,6 +38,19 @@ pub struct ServiceFiles {
     pub journal: PathBuf,
     /// The audit log.
     pub audit: PathBuf,
+}
+
+impl Default for ServiceFiles {
+    /// The usual files.
+    fn default() -> Self {
+        Self {
+            socket: PathBuf::from(SOCKET),
+            policy: PathBuf::from(POLICY_FILE),
+            nvml: None,
+            journal: PathBuf::from(JOURNAL_FOLDER),
+            audit: PathBuf::from(AUDIT_LOG),
+        }
+    }
 }
 
 /// Why the service cannot run.

@@ -1,6 +1,6 @@
 //! Answers the requests of Zeus' clients: the first change of a GPU leases it for the calling process.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use sweetspot_device::{
     Amount, DeviceId, Domain, Knob, KnobDescriptor, ReadError, SensorKind, Settings, WriteError,
@@ -11,6 +11,18 @@ use sweetspot_quantity::{Joules, Megahertz, Watts};
 use crate::gpus::ServedGpu;
 use crate::requests::{Asker, Service};
 use crate::zeusd::{Backend, Failure, GpuSummary};
+
+/// The age up to which a reading is sent to further streams.
+const MAX_READING_AGE: Duration = Duration::from_millis(25);
+
+/// The last reading of a GPU's power for streams.
+#[derive(Debug)]
+pub(crate) struct StreamedPower {
+    gpu: u32,
+    at: Instant,
+    /// The wall-clock time in milliseconds since the Unix epoch, and the power.
+    reading: Result<(u64, Watts), Failure>,
+}
 
 /// The GPUs as one caller may use them.
 pub struct ZeusBackend<'s, 'a> {
@@ -48,6 +60,25 @@ impl ZeusBackend<'_, '_> {
                 .log_refusal(&self.asker.owner, request, &refusal);
             failure_of(refusal)
         })
+    }
+
+    /// The power of a GPU for a stream, with the time of the reading. All streams share their readings, so that many
+    /// streams do not make the driver busy.
+    pub fn streamed_power(&mut self, gpu: u32, now: Instant) -> Result<(u64, Watts), Failure> {
+        let known = self.service.streamed.iter().find(|one| one.gpu == gpu);
+        let is_new = |one: &&StreamedPower| now.saturating_duration_since(one.at) < MAX_READING_AGE;
+        if let Some(known) = known.filter(is_new) {
+            return known.reading.clone();
+        }
+        let time = self.unix_time_ms();
+        let reading = self.power(gpu).map(|power| (time, power));
+        self.service.streamed.retain(|one| one.gpu != gpu);
+        self.service.streamed.push(StreamedPower {
+            gpu,
+            at: now,
+            reading: reading.clone(),
+        });
+        reading
     }
 
     /// Reads a sensor of a GPU.

@@ -13,6 +13,7 @@ use sweetspot_workload::{GuardProgram, WorkloadError};
 use tracing::level_filters::LevelFilter;
 
 use crate::args::SudoArgs;
+use crate::root_guard::own_program;
 
 /// The process that was started as root before this one became the user who called sudo.
 static KEEPER: OnceLock<Mutex<UnixStream>> = OnceLock::new();
@@ -58,8 +59,8 @@ impl GuardLauncher {
 }
 
 /// The arguments of a process that changes settings as root.
-fn root_guard(program: &Path) -> Vec<std::ffi::OsString> {
-    let mut words = vec![program.into(), "root-guard".into()];
+fn root_guard() -> Vec<std::ffi::OsString> {
+    let mut words = vec!["root-guard".into()];
     // The environment of the user does not reach root's process. The library must belong to root, which that process
     // checks.
     if let Some(library) = std::env::var_os("SWEETSPOT_NVML") {
@@ -73,7 +74,8 @@ fn authenticate(program: &Path) -> Result<()> {
     let mut sudo = Command::new("sudo");
     let status = sudo
         .arg("--")
-        .args(root_guard(program))
+        .arg(program)
+        .args(root_guard())
         .arg("--check")
         .status();
     match status {
@@ -91,7 +93,8 @@ fn start_with_sudo(program: PathBuf) -> StartAsRoot {
     Box::new(move |socket| {
         let mut sudo = Command::new("sudo");
         sudo.args(["-n", "--"])
-            .args(root_guard(&program))
+            .arg(&program)
+            .args(root_guard())
             .arg(socket);
         // Signals of the terminal are for this program, which restores the settings itself.
         sudo.stdin(Stdio::null()).process_group(0).spawn().map(drop)
@@ -109,12 +112,10 @@ fn ask_keeper(keeper: &'static Mutex<UnixStream>) -> StartAsRoot {
 
 /// Starts the process that stays root when this one becomes the user who called sudo.
 pub fn start_keeper() -> Result<()> {
-    let program = std::env::current_exe().context("cannot find the path of this program")?;
     let (own, other) = UnixStream::pair().context("cannot make a socket")?;
-    let words = root_guard(&program);
-    let mut keeper = Command::new(&words[0]);
+    let mut keeper = own_program()?;
     let status = keeper
-        .args(&words[1..])
+        .args(root_guard())
         .arg("--keeper")
         .stdin(Stdio::from(std::os::fd::OwnedFd::from(other)))
         .status()

@@ -4,15 +4,16 @@ use std::ffi::OsString;
 use std::io::{self, BufRead};
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result};
 use sweetspot_service::privileges::user_behind_sudo;
-use sweetspot_service::serve_sudo_user;
+use sweetspot_service::{ServiceFiles, serve_sudo_user};
 
 use crate::args::RootGuardArgs;
 use crate::exit::Outcome;
-use crate::serve::service_files;
+use crate::print_error_line;
 
 /// Marks the keeper that runs in the background.
 const DETACHED: &str = "SWEETSPOT_KEEPER";
@@ -24,7 +25,11 @@ pub fn run(args: &RootGuardArgs) -> Result<Outcome> {
     match &args.socket {
         _ if args.check => {}
         Some(socket) => {
-            serve_sudo_user(&service_files(&args.files), socket, user.uid)?;
+            let files = ServiceFiles {
+                nvml: args.nvml.clone(),
+                ..ServiceFiles::default()
+            };
+            serve_sudo_user(&files, socket, user.uid)?;
         }
         None => keep_starting(args)?,
     }
@@ -36,9 +41,8 @@ pub fn run(args: &RootGuardArgs) -> Result<Outcome> {
 /// The first process only starts the second and exits, so that the second is no child of the user's program, which
 /// could neither end it nor wait for it.
 fn keep_starting(args: &RootGuardArgs) -> Result<()> {
-    let program = std::env::current_exe().context("cannot find the path of this program")?;
     if std::env::var_os(DETACHED).is_none() {
-        let mut keeper = Command::new(&program);
+        let mut keeper = own_program()?;
         keeper.args(std::env::args_os().skip(1)).env(DETACHED, "1");
         keeper
             .process_group(0)
@@ -47,14 +51,19 @@ fn keep_starting(args: &RootGuardArgs) -> Result<()> {
         return Ok(());
     }
     for line in io::stdin().lock().split(b'\n') {
-        let socket = OsString::from_vec(line.context("cannot read standard input")?);
-        let mut guard = Command::new(&program);
+        let socket = PathBuf::from(OsString::from_vec(
+            line.context("cannot read standard input")?,
+        ));
+        // Anything else could be read as a flag.
+        if !socket.is_absolute() {
+            print_error_line("sweetspot: a socket must be named by its absolute path");
+            continue;
+        }
+        let mut guard = own_program()?;
         guard.arg("root-guard").arg(socket).stdin(Stdio::null());
-        if let Some(library) = &args.files.nvml {
+        if let Some(library) = &args.nvml {
             guard.arg("--nvml").arg(library);
         }
-        guard.arg("--journal").arg(&args.files.journal);
-        guard.arg("--audit").arg(&args.files.audit);
         let mut started = guard
             .spawn()
             .context("cannot start a process that changes settings")?;
@@ -62,4 +71,12 @@ fn keep_starting(args: &RootGuardArgs) -> Result<()> {
         std::thread::spawn(move || started.wait());
     }
     Ok(())
+}
+
+/// A command that runs this very program. The file at its path may have been exchanged since it was started.
+pub fn own_program() -> Result<Command> {
+    let mut command = Command::new("/proc/self/exe");
+    let name = std::env::current_exe().context("cannot find the path of this program")?;
+    command.arg0(name);
+    Ok(command)
 }

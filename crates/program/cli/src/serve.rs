@@ -1,16 +1,16 @@
 //! `sweetspot serve` and `sweetspot policy`.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context, Result};
 use rustix::process::{getegid, geteuid, getgroups};
 use sweetspot_device::DeviceId;
 use sweetspot_service::install::{Installation, install, uninstall};
 use sweetspot_service::policy::{Account, Gpu, SystemAccounts, explain};
-use sweetspot_service::{SOCKET, ServiceFiles, load_policy, serve_users};
+use sweetspot_service::{ServiceFiles, load_policy, serve_users};
 use sweetspot_session::gpu_ids;
 
-use crate::args::{PolicyArgs, PolicyCommand, ServeArgs, ServiceFileArgs};
+use crate::args::{PolicyArgs, PolicyCommand, ServeArgs};
 use crate::documents::print;
 use crate::exit::Outcome;
 
@@ -35,20 +35,11 @@ pub fn run(args: &ServeArgs) -> Result<Outcome> {
     serve_users(&ServiceFiles {
         socket: args.socket.clone(),
         policy: args.policy.clone(),
-        ..service_files(&args.files)
+        nvml: args.files.nvml.clone(),
+        journal: args.files.journal.clone(),
+        audit: args.files.audit.clone(),
     })?;
     Ok(Outcome::DONE)
-}
-
-/// The files that root has chosen, with the usual socket and policy.
-pub fn service_files(args: &ServiceFileArgs) -> ServiceFiles {
-    ServiceFiles {
-        socket: PathBuf::from(SOCKET),
-        policy: PathBuf::from(sweetspot_service::policy::POLICY_FILE),
-        nvml: args.nvml.clone(),
-        journal: args.journal.clone(),
-        audit: args.audit.clone(),
-    }
 }
 
 /// Runs `sweetspot policy`.

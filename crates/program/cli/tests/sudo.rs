@@ -129,6 +129,42 @@ fn only_the_process_that_changes_settings_runs_as_root() {
     assert!(!output.status.success());
 }
 
+/// Waits for a process of root at a socket, and asks it for a GPU: this is logged.
+const LISTENER: &str = r#"
+import socket, sys
+listener = socket.socket(socket.AF_UNIX)
+listener.bind("socket")
+listener.listen(1)
+stream = listener.accept()[0].makefile("rw")
+for line in ['{"hello":{"version":1}}', '{"lease":{"devices":["%s"]}}' % sys.argv[1]]:
+    print(line, file=stream, flush=True)
+    stream.readline()
+"#;
+
+/// The log has the command line of the user's process. In a file such as /etc/ld.so.preload it would make root load a
+/// library of the user.
+#[test]
+#[ignore = "needs root and sudo"]
+fn an_account_that_may_only_change_settings_chooses_no_files() {
+    let host = SudoHost::new("files");
+    let gpu = Host::open(host.host.folder()).unwrap().gpus()[0].uuid();
+    std::fs::write(host.folder.join("listen.py"), LISTENER).unwrap();
+    let chosen = host.folder.join("chosen");
+    for flag in ["--audit", "--journal"] {
+        let script = format!(
+            "rm -f socket; /usr/bin/python3 ../listen.py {gpu} & \
+             while [ ! -S socket ]; do sleep 0.1; done; \
+             sudo -n $S root-guard {flag} {} --nvml {}/libnvidia-ml.so.1 $PWD/socket; kill $!",
+            chosen.display(),
+            host.folder.display()
+        );
+        let output = host.run_as("sst-limited", &script);
+        let error = text(&output.stderr);
+        assert!(!chosen.exists(), "{flag}: {error}");
+        assert!(error.contains("unexpected argument"), "{flag}: {error}");
+    }
+}
+
 #[test]
 #[ignore = "needs root and sudo"]
 fn under_sudo_the_program_becomes_the_calling_user() {

@@ -40,6 +40,15 @@ pub struct LeaseTerms {
     pub kind: LeaseKind,
 }
 
+/// A device that an earlier process left changed, and what came of restoring it.
+#[derive(Clone, Debug)]
+pub struct Resumed {
+    /// The device; `None` if its journal cannot be read.
+    pub device: Option<DeviceId>,
+    /// What was restored, or why it was not.
+    pub outcome: Result<RestoreOutcome, RestoreError>,
+}
+
 /// A lease that exists, for reports and checks.
 #[derive(Clone, Debug)]
 pub struct LeaseSummary {
@@ -255,15 +264,17 @@ impl<'a> Leases<'a> {
 
     /// Takes up the leases in the journal whose owners still live, and restores the devices of all others. A device that
     /// another process has locked is left alone.
-    pub fn resume(&mut self) -> Result<Vec<Result<RestoreOutcome, RestoreError>>, JournalError> {
+    pub fn resume(&mut self) -> Result<Vec<Resumed>, JournalError> {
         let mut outcomes = Vec::new();
         for entry in self.journal.entries()? {
+            let device = entry.as_ref().ok().map(|entry| entry.device.clone());
             let outcome = entry.map_err(RestoreError::from);
-            match outcome.and_then(|entry| self.resume_one(entry)) {
-                Ok(outcome) => outcomes.extend(outcome.map(Ok)),
-                Err(RestoreError::Journal(JournalError::Held { .. })) => {}
-                Err(error) => outcomes.push(Err(error)),
-            }
+            let outcome = match outcome.and_then(|entry| self.resume_one(entry)) {
+                Ok(None) | Err(RestoreError::Journal(JournalError::Held { .. })) => continue,
+                Ok(Some(restored)) => Ok(restored),
+                Err(error) => Err(error),
+            };
+            outcomes.push(Resumed { device, outcome });
         }
         Ok(outcomes)
     }

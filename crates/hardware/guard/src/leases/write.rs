@@ -25,6 +25,14 @@ pub(super) fn apply_knob(
     if let Some(cap) = wanted.power_cap
         && let Some(there) = already_set(leased.device.as_mut(), cap)
     {
+        // Nothing is written to the device, but what this lease asks for counts when another one ends, after a restart
+        // too.
+        if !entry.is_unchanged()
+            && let Err(error) = journal.write(entry)
+        {
+            entry.leases[number].settings = earlier;
+            return Err(error.into());
+        }
         let applied = AppliedSettings {
             power_cap: Some(there),
             ..AppliedSettings::default()
@@ -99,6 +107,18 @@ pub(super) fn settle(journal: &Journal, leased: &mut LeasedDevice) -> Result<(),
             entry.saved_persistence = None;
         }
         return Ok(());
+    }
+    // A cap that was there already was not written, but it may have been that of a lease that is over.
+    let cap = entry.requested(Knob::PowerCap);
+    let is_there = device
+        .settings()
+        .is_ok_and(|now| now.only(Knob::PowerCap) == cap);
+    if cap != Settings::default() && !is_there && !entry.touched.contains(&Knob::PowerCap) {
+        entry.touched.push(Knob::PowerCap);
+        if let Err(error) = journal.write(entry) {
+            entry.touched.pop();
+            return Err(error.into());
+        }
     }
     let mut errors = Vec::new();
     for knob in entry.touched.clone().into_iter().rev() {

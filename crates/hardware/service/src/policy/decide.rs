@@ -102,6 +102,11 @@ impl Policy {
         }
     }
 
+    /// Whether a rule applies to a user, whatever it allows.
+    pub fn applies_to(&self, account: &Account) -> bool {
+        account.is_root() || self.rules_for(account).is_ok()
+    }
+
     /// The rules that apply to a user; an error if there is none.
     fn rules_for(&self, account: &Account) -> Result<Vec<&Rule>, Denied> {
         let rules = self.rules.iter();

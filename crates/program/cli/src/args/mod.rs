@@ -34,7 +34,7 @@ pub use replay::ReplayArgs;
 pub use report::{FigureArgs, ReportArgs};
 pub use reproduce::ReproduceArgs;
 pub use run::{GuardArgs, RunArgs};
-pub use serve::{PolicyArgs, PolicyCommand, RootGuardArgs, ServeArgs, ServiceFileArgs};
+pub use serve::{PolicyArgs, PolicyCommand, RootGuardArgs, ServeArgs};
 pub use shared::{AsRootArg, SudoArgs};
 pub use simulate::{SimWorkloadArgs, SimulateArgs};
 pub use study::{StudyArgs, StudyCommand, TaskArgs};

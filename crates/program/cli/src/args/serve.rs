@@ -103,6 +103,8 @@ pub struct RootGuardArgs {
     #[arg(long)]
     pub keeper: bool,
 
-    #[command(flatten)]
-    pub files: ServiceFileArgs,
+    /// The NVML library to use; it must belong to root. There are no flags for other files: a user whom sudo allows this
+    /// command alone must not choose where root writes.
+    #[arg(long, value_name = "PATH")]
+    pub nvml: Option<PathBuf>,
 }
