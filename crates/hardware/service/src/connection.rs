@@ -5,6 +5,7 @@ use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
+use rustix::event::PollFlags;
 use sweetspot_guard::{
     MAX_REQUEST_LENGTH, Owner, Refusal, SETTINGS_PROTOCOL, SettingsReply, SettingsRequest,
 };
@@ -57,6 +58,8 @@ pub struct Connection {
     asker: Asker,
     language: Language,
     unsent: VecDeque<u8>,
+    /// Whether requests may have arrived that wait for their turn.
+    pub has_waiting: bool,
     /// When the request began that has not arrived completely.
     partial_since: Option<Instant>,
     /// Whether the connection ends when everything is sent.
@@ -77,6 +80,7 @@ impl Connection {
             caller,
             language: Language::Unknown,
             unsent: VecDeque::new(),
+            has_waiting: false,
             partial_since: None,
             is_closing: false,
         })
@@ -92,17 +96,13 @@ impl Connection {
         &self.asker.owner
     }
 
-    /// Whether replies wait to be sent.
-    pub fn has_unsent(&self) -> bool {
-        !self.unsent.is_empty()
-    }
-
-    /// Whether requests that have arrived wait for their turn.
-    pub fn has_waiting_requests(&self) -> bool {
-        match &self.language {
-            Language::Lines { received, .. } => received.contains(&b'\n'),
-            _ => false,
-        }
+    /// What to wait for. A connection that is about to end is not read any more: what the client has sent would be
+    /// waited for again and again.
+    pub fn events(&self) -> PollFlags {
+        let mut events = PollFlags::empty();
+        events.set(PollFlags::IN, !self.is_closing);
+        events.set(PollFlags::OUT, !self.unsent.is_empty());
+        events
     }
 
     /// When this connection must be served again although nothing arrives.
@@ -113,7 +113,7 @@ impl Connection {
         }
     }
 
-    /// Whether a request began too long ago without being complete.
+    /// Whether a request began too long ago without being complete, or a client does not read the last reply.
     pub fn is_stuck(&self, now: Instant) -> bool {
         let began = self.partial_since;
         began.is_some_and(|began| now.saturating_duration_since(began) > REQUEST_TIMEOUT)
@@ -128,15 +128,16 @@ impl Connection {
         let is_open = self.read()?;
         self.answer_all(service, is_allowed);
         self.stream_power(service);
-        self.partial_since = match self.is_partial() {
+        self.partial_since = match self.is_closing || self.is_partial() {
             true => self.partial_since.or_else(|| Some(Instant::now())),
             false => None,
         };
         self.send()?;
-        if !is_open && !self.has_waiting_requests()
-            || self.is_closing && self.unsent.is_empty()
-            || self.unsent.len() > MAX_UNREAD
-        {
+        let is_unread = self.unsent.len() > MAX_UNREAD;
+        if is_unread {
+            service.log_refusal(&self.caller.owner, "connection", &Refusal::TooMany);
+        }
+        if !is_open && !self.has_waiting || self.is_closing && self.unsent.is_empty() || is_unread {
             return Err(io::ErrorKind::ConnectionAborted.into());
         }
         Ok(())
@@ -193,6 +194,7 @@ impl Connection {
 
     /// Answers requests that are complete, but not too many at once.
     fn answer_all(&mut self, service: &mut Service<'_>, is_allowed: IsAllowed<'_>) {
+        self.has_waiting = false;
         for _ in 0..REQUESTS_PER_TURN {
             if self.is_closing || self.unsent.len() > MAX_UNREAD {
                 return;
@@ -206,6 +208,7 @@ impl Connection {
                 return;
             }
         }
+        self.has_waiting = true;
     }
 
     /// Answers the next line, if it is complete.

@@ -140,11 +140,8 @@ impl Server<'_, '_> {
         let accepts = listener.filter(|_| self.connections.len() < MAX_CONNECTIONS);
         waits.extend(accepts.map(|listener| PollFd::new(listener, PollFlags::IN)));
         for connection in &self.connections {
-            let mut events = PollFlags::IN;
-            if connection.has_unsent() {
-                events |= PollFlags::OUT;
-            }
-            waits.push(PollFd::from_borrowed_fd(connection.stream.as_fd(), events));
+            let (stream, events) = (connection.stream.as_fd(), connection.events());
+            waits.push(PollFd::from_borrowed_fd(stream, events));
         }
         for (_, process) in &self.owners {
             waits.push(PollFd::new(process, PollFlags::IN));
@@ -173,10 +170,7 @@ impl Server<'_, '_> {
     /// The time until something must be done although nothing happens.
     fn time_to_wait(&self) -> Timespec {
         let now = Instant::now();
-        let is_waiting = self
-            .connections
-            .iter()
-            .any(Connection::has_waiting_requests);
+        let is_waiting = self.connections.iter().any(|one| one.has_waiting);
         let events = self.connections.iter().filter_map(Connection::next_event);
         let next = events.chain([self.next_check]).min().unwrap_or(now);
         let wait = match is_waiting {
@@ -234,10 +228,15 @@ impl Server<'_, '_> {
             let is_ready = ready.get(index).copied().unwrap_or(true);
             index += 1;
             let is_due = connection.next_event().is_some_and(|at| at <= now);
-            if !is_ready && !is_due && !connection.has_waiting_requests() {
-                return !connection.is_stuck(now);
+            if is_ready || is_due || connection.has_waiting {
+                return connection.serve(service, &mut is_allowed).is_ok();
             }
-            connection.serve(service, &mut is_allowed).is_ok()
+            let is_stuck = connection.is_stuck(now);
+            if is_stuck {
+                let text = "a request was not sent, or a reply not read, in time".to_owned();
+                service.log_refusal(connection.owner(), "connection", &Refusal::Invalid(text));
+            }
+            !is_stuck
         });
         self.watch_owners();
     }
