@@ -119,6 +119,14 @@ impl<'a> Service<'a> {
         devices: &[DeviceId],
         kind: LeaseKind,
     ) -> Result<Vec<RestoreOutcome>, Refusal> {
+        if devices.is_empty() {
+            return Err(Refusal::Invalid("the lease names no device".to_owned()));
+        }
+        // A child may still have the connection of its parent, whose id another process may have by now.
+        if !asker.owner.is_alive() {
+            let text = "the process that opened the connection has ended";
+            return Err(Refusal::NotAllowed(text.to_owned()));
+        }
         for id in devices {
             let gpu = find(&self.gpus, id)?;
             let name = format!("GPU {} ({id})", gpu.device.index());
