@@ -12,8 +12,8 @@ use sweetspot_guard::{
 
 use crate::caller::Caller;
 use crate::requests::{Asker, Service};
-use crate::zeus_backend::ZeusBackend;
-use crate::zeusd::{Answer, Backend, EventStream, RequestReader, Response, answer};
+use crate::zeus_backend::{ZeusBackend, answer_logged};
+use crate::zeusd::{Answer, Backend, EventStream, RequestReader, Response};
 
 /// The most bytes of replies that a client may leave unread.
 const MAX_UNREAD: usize = 256 << 10;
@@ -307,11 +307,7 @@ impl Connection {
             });
             return true;
         }
-        let mut backend = ZeusBackend {
-            service,
-            asker: &self.asker,
-        };
-        match answer(&request, &mut backend) {
+        match answer_logged(service, &self.asker, &request) {
             Answer::Once(response) => self.respond(&response),
             Answer::Stream { gpus, stream } => {
                 self.unsent.extend(stream.head());
@@ -335,10 +331,7 @@ impl Connection {
             return;
         }
         *next = now + STREAM_PERIOD;
-        let mut backend = ZeusBackend {
-            service,
-            asker: &self.asker,
-        };
+        let mut backend = ZeusBackend::new(service, &self.asker);
         for gpu in gpus {
             let time = backend.unix_time_ms();
             let event = backend

@@ -269,6 +269,14 @@ impl<'a> Service<'a> {
         problems
     }
 
+    /// Ends one lease of an owner, because the change that it was taken for was refused.
+    pub fn release_device(&mut self, owner: &Owner, device: &DeviceId) {
+        let problem = self.leases.release(device, owner).err();
+        let problem = problem.map(|problem| problem.to_string());
+        let details = json!({"device": device, "problem": problem});
+        self.audit.report("released", owner, details);
+    }
+
     /// Ends all leases, because the service stops.
     pub fn release_all(&mut self) {
         for owner in self.owners() {
