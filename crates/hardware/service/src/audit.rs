@@ -21,6 +21,9 @@ const MAX_BYTES: u64 = 32 << 20;
 const REFUSALS_AT_ONCE: f64 = 50.0;
 const REFUSALS_PER_SECOND: f64 = 1.0;
 
+/// The most characters of a reason that are logged: it may repeat what the client has sent.
+const MAX_REASON: usize = 500;
+
 /// The audit log.
 #[derive(Debug)]
 pub struct Audit {
@@ -82,11 +85,16 @@ impl Audit {
         let mut text = serde_json::to_vec(&line)?;
         text.push(b'\n');
         let mut file = self.file()?;
-        if file.metadata()?.len() > MAX_BYTES {
+        let mut length = file.metadata()?.len();
+        if length > MAX_BYTES {
             std::fs::rename(&self.path, self.path.with_extension("old.jsonl"))?;
             file = self.file()?;
+            length = 0;
         }
-        file.write_all(&text)
+        file.write_all(&text).inspect_err(|_| {
+            // Where the disk is full, the beginning of the line may be written. The next line must not follow it.
+            let _ = file.set_len(length);
+        })
     }
 
     /// Adds a line that cannot prevent anything any more, such as what a write has led to. Errors go to the journal of
@@ -109,6 +117,7 @@ impl Audit {
             return;
         }
         let left_out = self.left_out.remove(&uid).unwrap_or(0);
+        let reason: String = reason.chars().take(MAX_REASON).collect();
         let mut details = serde_json::json!({"request": request, "reason": reason});
         if left_out > 0 {
             details["refusals_left_out"] = left_out.into();
