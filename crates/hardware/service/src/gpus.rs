@@ -14,10 +14,8 @@ impl ServedGpu {
     /// Lists the whole GPUs of a host. A GPU that no longer answers is left out.
     pub fn list(host: &dyn Host) -> Result<Vec<Self>, HostError> {
         let gpus = host.list()?.into_iter();
-        let is_served =
-            |gpu: &Box<dyn HostDevice>| !gpu.is_lost() && gpu.descriptor().parent.is_none();
         Ok(gpus
-            .filter(is_served)
+            .filter(|gpu| !gpu.is_lost() && gpu.descriptor().parent.is_none())
             .map(|device| Self { device })
             .collect())
     }
