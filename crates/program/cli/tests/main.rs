@@ -24,6 +24,7 @@ mod report;
 mod reproduce;
 mod run;
 mod schemas;
+mod service;
 mod signals;
 mod simulate;
 mod sudo;
