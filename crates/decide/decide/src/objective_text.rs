@@ -44,6 +44,8 @@ impl FromStr for Objective {
     type Err = ObjectiveError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let lower = text.to_ascii_lowercase();
+        let text = lower.as_str();
         if let Some(factor) = text.strip_prefix("eds:") {
             return match factor.parse::<f64>() {
                 Ok(k) if k > 1.0 && k.is_finite() => Ok(Self::Eds(k)),

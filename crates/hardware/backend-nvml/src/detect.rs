@@ -58,7 +58,7 @@ impl Nvml {
         let nvml = nvml_wrapper::Nvml::builder().lib_path(library).init();
         match &nvml {
             Ok(nvml) => log_opened(library, nvml),
-            Err(error) => tracing::warn!(?library, %error, "cannot open the NVML library"),
+            Err(error) => tracing::info!(?library, %error, "cannot open the NVML library"),
         }
         match nvml {
             Ok(nvml) => Ok(Self {

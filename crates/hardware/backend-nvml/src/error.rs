@@ -6,7 +6,7 @@ use sweetspot_device::{DeviceId, HostError, Knob, OpenError, ReadError, SensorKi
 /// The error when the NVML library cannot be loaded.
 pub fn library_not_found(library: &str, reason: &str) -> HostError {
     HostError::Unavailable(format!(
-        "cannot load NVIDIA's management library {library}: {reason}; is the driver installed? (set SWEETSPOT_NVML to use another library)"
+        "cannot load NVIDIA's management library {library}: {reason}; is the driver installed? (to use another library, set SWEETSPOT_NVML, or give --nvml to `sweetspot serve`)"
     ))
 }
 

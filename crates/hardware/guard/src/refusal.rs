@@ -50,12 +50,12 @@ pub enum Refusal {
     /// The policy does not allow the request; the text says what it allows.
     #[error("{0}")]
     NotAllowed(String),
-    /// The service has ended the lease and restored the device.
-    #[error("{device}: the lease ended and its settings were restored: {reason}")]
+    /// The service has ended the lease.
+    #[error("{device}: the lease ended: {reason}")]
     LeaseEnded {
         /// The device that was leased.
         device: DeviceId,
-        /// Why the lease ended.
+        /// Why the lease ended, and whether the device is restored.
         reason: String,
     },
     /// The two programs do not use the same messages.

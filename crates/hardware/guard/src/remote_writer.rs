@@ -145,6 +145,9 @@ fn unexpected(reply: &SettingsReply) -> Refusal {
 impl SettingsWriter for RemoteWriter {
     /// Leases devices for this process, whatever `owner` says: the kernel tells the service who asks.
     fn lease(&mut self, devices: &[DeviceId], _: &Owner) -> Result<Vec<RestoreOutcome>, Refusal> {
+        if devices.is_empty() {
+            return Ok(Vec::new());
+        }
         let request = SettingsRequest::Lease {
             devices: devices.to_vec(),
             kind: LeaseKind::Setting,

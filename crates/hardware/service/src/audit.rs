@@ -108,11 +108,16 @@ impl Audit {
         let mut text = serde_json::to_vec(&line)?;
         text.push(b'\n');
         let mut file = self.file()?;
-        if file.metadata()?.len() > MAX_BYTES {
+        let mut length = file.metadata()?.len();
+        if length > MAX_BYTES {
             std::fs::rename(&self.path, self.path.with_extension("old.jsonl"))?;
             file = self.file()?;
+            length = 0;
         }
-        file.write_all(&text)
+        file.write_all(&text).inspect_err(|_| {
+            // Where the disk is full, the beginning of the line may be written. The next line must not follow it.
+            let _ = file.set_len(length);
+        })
     }
 
     /// Adds a line that cannot prevent anything any more, such as what a write has led to. Errors go to the journal of

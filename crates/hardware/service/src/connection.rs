@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 use rustix::event::PollFlags;
-use sweetspot_guard::{MAX_REQUEST_LENGTH, Owner};
+use sweetspot_guard::{MAX_REQUEST_LENGTH, Owner, Refusal};
 
 use crate::caller::Caller;
 use crate::requests::{Asker, Service};
@@ -152,9 +152,13 @@ impl Connection {
             false => None,
         };
         self.send()?;
+        let is_unread = self.unsent.len() > MAX_UNREAD;
+        if is_unread {
+            service.log_refusal(&self.caller.owner, "connection", &Refusal::TooMany);
+        }
         let is_over = self.is_closing && self.unsent.is_empty()
             || self.is_at_end && matches!(self.language, Language::Stream { .. })
-            || self.unsent.len() > MAX_UNREAD;
+            || is_unread;
         match is_over {
             true => Err(io::ErrorKind::ConnectionAborted.into()),
             false => Ok(()),

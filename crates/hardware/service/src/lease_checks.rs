@@ -29,8 +29,7 @@ impl Service<'_> {
         let gpu = find(&self.gpus, device)?;
         let checked = self.check(&asker.account, gpu, &lease.settings, lease.age);
         checked.map_err(|reason| {
-            let reason = reason.to_string();
-            self.end_lease(device, &asker.owner, &reason);
+            let reason = self.end_lease(device, &asker.owner, &reason.to_string());
             let device = device.clone();
             Refusal::LeaseEnded { device, reason }
         })?;
@@ -78,21 +77,26 @@ impl Service<'_> {
         given.map_err(|denied| Refusal::NotAllowed(denied.to_string()))
     }
 
-    /// Ends a lease and remembers why.
-    fn end_lease(&mut self, device: &DeviceId, owner: &Owner, reason: &str) {
+    /// Ends a lease and remembers why. Returns what its owner is told.
+    fn end_lease(&mut self, device: &DeviceId, owner: &Owner, reason: &str) -> String {
         let problem = self.leases.release(device, owner).err();
         tracing::info!(%device, %owner, reason, "lease ended");
         let mut details = self.restored(device, problem.as_ref());
         details["reason"] = reason.into();
         self.audit.report("lease-ended", owner, details);
+        let told = match problem {
+            None => format!("{reason}; the previous settings are restored"),
+            Some(problem) => format!("{reason}; {problem}"),
+        };
         if self.ended.len() >= MAX_ENDED_LEASES {
             self.ended.remove(0);
         }
         self.ended.push(EndedLease {
             owner: owner.clone(),
             device: device.clone(),
-            reason: reason.to_owned(),
+            reason: told.clone(),
         });
+        told
     }
 
     /// Ends leases that are over: their time has passed, another user's process uses the GPU, or the policy changed.

@@ -139,6 +139,14 @@ impl<'a> Service<'a> {
         devices: &[DeviceId],
         kind: LeaseKind,
     ) -> Result<Vec<RestoreOutcome>, Refusal> {
+        if devices.is_empty() {
+            return Err(Refusal::Invalid("the lease names no device".to_owned()));
+        }
+        // A child may still have the connection of its parent, whose id another process may have by now.
+        if !asker.owner.is_alive() {
+            let text = "the process that opened the connection has ended";
+            return Err(Refusal::NotAllowed(text.to_owned()));
+        }
         let mut checked: Vec<DeviceId> = Vec::new();
         for id in devices {
             let gpu = find(&self.gpus, id)?;
@@ -320,6 +328,14 @@ impl<'a> Service<'a> {
             self.audit.report(event, owner, details);
         }
         problems
+    }
+
+    /// Ends one lease of an owner, because the change that it was taken for was refused.
+    pub fn release_device(&mut self, owner: &Owner, device: &DeviceId) {
+        let problem = self.leases.release(device, owner).err();
+        let problem = problem.map(|problem| problem.to_string());
+        let details = json!({"device": device, "problem": problem});
+        self.audit.report("released", owner, details);
     }
 
     /// Ends all leases, because the service stops.

@@ -261,18 +261,25 @@ impl Server<'_, '_> {
             let is_ready = ready.get(index).copied().unwrap_or(true);
             index += 1;
             let is_due = connection.next_event().is_some_and(|at| at <= now);
-            if !is_ready && !is_due && !connection.has_waiting_requests() {
-                return !connection.is_stuck(now);
+            if is_ready || is_due || connection.has_waiting_requests() {
+                let spent = spent.entry(connection.uid()).or_default();
+                if *spent > USER_TURN_TIME {
+                    // It stays ready, and is served in the next turn.
+                    return true;
+                }
+                let begun = Instant::now();
+                let is_open = connection.serve(service, &mut is_allowed).is_ok();
+                *spent += begun.elapsed();
+                if !is_open {
+                    return false;
+                }
             }
-            let spent = spent.entry(connection.uid()).or_default();
-            if *spent > USER_TURN_TIME {
-                // It stays ready, and is served in the next turn.
-                return true;
+            let is_stuck = connection.is_stuck(now);
+            if is_stuck {
+                let text = "a request was not sent, or a reply not read, in time".to_owned();
+                service.log_refusal(connection.owner(), "connection", &Refusal::Invalid(text));
             }
-            let begun = Instant::now();
-            let is_open = connection.serve(service, &mut is_allowed).is_ok();
-            *spent += begun.elapsed();
-            is_open && !connection.is_stuck(begun)
+            !is_stuck
         });
         self.watch_owners();
     }

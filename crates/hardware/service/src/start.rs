@@ -6,6 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use rustix::process::{Resource, getrlimit, setrlimit};
 use sweetspot_device::{ControllableDevice, DeviceId, HostError};
 use sweetspot_guard::{Journal, JournalError, Leases};
 use sweetspot_hosts::open_host_with;
@@ -106,9 +107,14 @@ pub enum ServeError {
     },
 }
 
+/// The number of files that the service may have open, as in the systemd unit. A connection needs two: its socket and a
+/// descriptor of its process.
+const MAX_OPEN_FILES: u64 = 4096;
+
 /// Serves all users until SIGTERM.
 pub fn serve_users(files: &ServiceFiles) -> Result<(), ServeError> {
     require_root()?;
+    raise_file_limit();
     let policy = load_policy(&files.policy)?;
     if let Some(folder) = files.socket.parent() {
         private_folder(folder, 0o755)?;
@@ -171,6 +177,19 @@ fn connect_to_client(socket: &Path) -> io::Result<UnixStream> {
                 std::thread::sleep(Duration::from_millis(2));
             }
             connected => return connected,
+        }
+    }
+}
+
+/// Raises the limit of open files, which in a terminal is lower than all connections together need. With systemd the
+/// limit is high enough, and the call is not permitted.
+fn raise_file_limit() {
+    let mut limits = getrlimit(Resource::Nofile);
+    let most = limits.maximum.unwrap_or(u64::MAX).min(MAX_OPEN_FILES);
+    if limits.current.is_some_and(|current| current < most) {
+        limits.current = Some(most);
+        if let Err(error) = setrlimit(Resource::Nofile, limits) {
+            tracing::warn!(%error, "cannot raise the limit of open files");
         }
     }
 }

@@ -10,7 +10,23 @@ use sweetspot_quantity::{Joules, Megahertz, Watts};
 
 use crate::gpus::ServedGpu;
 use crate::requests::{Asker, Service};
-use crate::zeusd::{Backend, Failure, GpuSummary};
+use crate::zeusd::{Answer, Backend, Failure, GpuSummary, Request, answer};
+
+/// Answers a request. A request that is refused is logged, whether the policy or the interface is the reason.
+pub fn answer_logged(service: &mut Service<'_>, asker: &Asker, request: &Request) -> Answer {
+    let mut backend = ZeusBackend::new(service, asker);
+    let answer = answer(request, &mut backend);
+    if let Answer::Once(response) = &answer
+        // A value that cannot be read is no refusal.
+        && (matches!(response.status, 404 | 405) || response.status >= 400 && request.method != "GET")
+        && !backend.has_logged
+    {
+        let (method, path, status) = (&request.method, &request.path, response.status);
+        let text = format!("{method} {path}: {status} {}", response.body);
+        service.log_refusal(&asker.owner, "http", &Refusal::Invalid(text));
+    }
+    answer
+}
 
 /// The age up to which a reading is sent to further streams.
 const MAX_READING_AGE: Duration = Duration::from_millis(25);
@@ -26,13 +42,22 @@ pub(crate) struct StreamedPower {
 
 /// The GPUs as one caller may use them.
 pub struct ZeusBackend<'s, 'a> {
-    /// The service with its GPUs and leases.
-    pub service: &'s mut Service<'a>,
-    /// Who asks.
-    pub asker: &'s Asker,
+    service: &'s mut Service<'a>,
+    asker: &'s Asker,
+    /// Whether a refusal was logged.
+    has_logged: bool,
 }
 
-impl ZeusBackend<'_, '_> {
+impl<'s, 'a> ZeusBackend<'s, 'a> {
+    /// Creates the view of a caller.
+    pub const fn new(service: &'s mut Service<'a>, asker: &'s Asker) -> Self {
+        Self {
+            service,
+            asker,
+            has_logged: false,
+        }
+    }
+
     /// Finds a GPU by its index.
     fn gpu(&mut self, index: u32) -> Result<&mut ServedGpu, Failure> {
         let gpus = &mut self.service.gpus;
@@ -40,22 +65,36 @@ impl ZeusBackend<'_, '_> {
         found.ok_or_else(|| Failure::Invalid(format!("there is no GPU {index}")))
     }
 
-    /// Leases a GPU for the caller, unless it has done so already.
-    fn lease(&mut self, index: u32, request: &str) -> Result<DeviceId, Failure> {
+    /// Leases a GPU for the caller, unless it has done so already, and changes it. A refusal is logged, and leaves no
+    /// lease behind that the caller did not have before.
+    fn change(
+        &mut self,
+        index: u32,
+        request: &str,
+        change: impl FnOnce(&mut Service<'_>, &Asker, &DeviceId) -> Result<(), Refusal>,
+    ) -> Result<(), Failure> {
         let id = self.gpu(index)?.id().clone();
-        let devices = std::slice::from_ref(&id);
-        let is_leased = self.service.settings(self.asker, &id).is_ok();
-        let leased = match is_leased {
-            true => Ok(Vec::new()),
-            false => self.service.lease(self.asker, devices, LeaseKind::Setting),
+        let (service, asker) = (&mut *self.service, self.asker);
+        let mut leases = service.leases.summaries().into_iter();
+        let is_new = !leases.any(|one| one.device == id && one.owner.is_same(&asker.owner));
+        let leased = match is_new {
+            true => service.lease(asker, std::slice::from_ref(&id), LeaseKind::Setting),
+            false => Ok(Vec::new()),
         };
-        self.logged(request, leased)?;
-        Ok(id)
+        let changed = leased.and_then(|_| {
+            let changed = change(service, asker, &id);
+            if is_new && changed.is_err() {
+                service.release_device(&asker.owner, &id);
+            }
+            changed
+        });
+        self.logged(request, changed)
     }
 
     /// Logs a refusal, and turns it into an answer to the client.
-    fn logged<T>(&mut self, request: &str, result: Result<T, Refusal>) -> Result<T, Failure> {
+    fn logged(&mut self, request: &str, result: Result<(), Refusal>) -> Result<(), Failure> {
         result.map_err(|refusal| {
+            self.has_logged = true;
             self.service
                 .log_refusal(&self.asker.owner, request, &refusal);
             failure_of(refusal)
@@ -176,13 +215,13 @@ impl Backend for ZeusBackend<'_, '_> {
     }
 
     fn set_power_limit(&mut self, gpu: u32, limit: Watts) -> Result<(), Failure> {
-        let id = self.lease(gpu, "set_power_limit")?;
         let settings = Settings {
             power_cap: Some(limit),
             ..Settings::default()
         };
-        let applied = self.service.apply(self.asker, &id, &settings);
-        self.logged("set_power_limit", applied).map(drop)
+        self.change(gpu, "set_power_limit", |service, asker, id| {
+            service.apply(asker, id, &settings).map(drop)
+        })
     }
 
     fn set_clock(
@@ -191,29 +230,28 @@ impl Backend for ZeusBackend<'_, '_> {
         clock: Knob,
         frequency: Option<Megahertz>,
     ) -> Result<(), Failure> {
-        let id = self.gpu(gpu)?.id().clone();
         let Some(frequency) = frequency else {
+            let id = self.gpu(gpu)?.id().clone();
             let reset = self.service.unlock_clock(self.asker, &id, clock);
             return self.logged("reset_locked_clocks", reset);
         };
-        self.lease(gpu, "set_locked_clocks")?;
         let mut settings = Settings::default();
         match clock {
             Knob::MemoryClock => settings.memory_clock = Some(frequency),
             _ => settings.core_clock = Some(frequency),
         }
-        let applied = self.service.apply(self.asker, &id, &settings);
-        self.logged("set_locked_clocks", applied).map(drop)
+        self.change(gpu, "set_locked_clocks", |service, asker, id| {
+            service.apply(asker, id, &settings).map(drop)
+        })
     }
 
     fn set_persistence(&mut self, gpu: u32, enabled: bool) -> Result<(), Failure> {
-        let id = self.gpu(gpu)?.id().clone();
         if self.gpu(gpu)?.device.persistence() == Some(enabled) {
             return Ok(());
         }
-        self.lease(gpu, "set_persistence_mode")?;
-        let set = self.service.set_persistence(self.asker, &id, enabled);
-        self.logged("set_persistence_mode", set)
+        self.change(gpu, "set_persistence_mode", |service, asker, id| {
+            service.set_persistence(asker, id, enabled)
+        })
     }
 
     fn unix_time_ms(&mut self) -> u64 {

@@ -1,6 +1,7 @@
 //! Adds advice on flags to error messages: libraries say what happened, but only the program knows its flags.
 
 use sweetspot_fit::{ReplayError, RowsError, StudyFitError};
+use sweetspot_guard::GuardError;
 use sweetspot_network::NetworkError;
 use sweetspot_report::GroupingError;
 use sweetspot_session::hold::{HoldError, SetCapError};
@@ -15,10 +16,45 @@ use sweetspot_workload::WorkloadError;
 
 /// The message of an error, followed by the flags that help to avoid it.
 pub fn message_with_hint(error: &anyhow::Error) -> String {
+    if let Some(similar) = missing_program(error).and_then(similar_program) {
+        return format!("{error:#}: did you mean {similar}?");
+    }
     match hint(error) {
         Some(hint) => format!("{error:#}: {hint}"),
         None => format!("{error:#}"),
     }
+}
+
+/// The program of the user's command, if it does not exist.
+fn missing_program(error: &anyhow::Error) -> Option<&str> {
+    match error.downcast_ref::<SessionError>()? {
+        SessionError::Workload(
+            WorkloadError::NotStarted {
+                program,
+                is_missing: true,
+                ..
+            }
+            | WorkloadError::Guard(GuardError::NotStarted {
+                program,
+                missing: true,
+                ..
+            }),
+        ) => Some(program),
+        _ => None,
+    }
+}
+
+/// The program on the search path whose name is most like a name that was mistyped.
+fn similar_program(name: &str) -> Option<String> {
+    /// The least similarity of a name that is worth to be named.
+    const MIN_SIMILARITY: f64 = 0.85;
+    let path = std::env::var_os("PATH")?;
+    let files = std::env::split_paths(&path).flat_map(|folder| std::fs::read_dir(folder).ok());
+    let names = files.flatten().flatten();
+    let names = names.filter_map(|file| file.file_name().into_string().ok());
+    let rated = names.map(|known| (strsim::jaro_winkler(name, &known), known));
+    let best = rated.max_by(|a, b| a.0.total_cmp(&b.0).then_with(|| b.1.cmp(&a.1)))?;
+    (best.0 >= MIN_SIMILARITY).then_some(best.1)
 }
 
 /// The flags that help to avoid an error; `None` if there is no advice.

@@ -39,7 +39,8 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Parser;
-use clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
+use clap::error::ErrorKind::{DisplayHelpOnMissingArgumentOrSubcommand, UnknownArgument};
+use clap::error::{ContextKind, ContextValue};
 
 use args::{AsRootArg, Cli, Command};
 use exit::Outcome;
@@ -149,6 +150,10 @@ fn report_parse_error(error: &clap::Error, bad_input: u8) -> ExitCode {
         let _ = error.print();
         return ExitCode::from(if error.use_stderr() { bad_input } else { 0 });
     }
+    if let Some(line) = missing_separator(error) {
+        print_error_line(&line);
+        return ExitCode::from(bad_input);
+    }
     let text = error.to_string();
     let lines = text
         .lines()
@@ -159,6 +164,28 @@ fn report_parse_error(error: &clap::Error, bad_input: u8) -> ExitCode {
     let line = line.strip_prefix("error: ").unwrap_or(&line);
     print_error_line(&format!("sweetspot: {line} (--help shows the flags)"));
     ExitCode::from(bad_input)
+}
+
+/// The message for a command of the user that does not follow `--`; `None` if that is not the problem.
+fn missing_separator(error: &clap::Error) -> Option<String> {
+    if error.kind() != UnknownArgument || has_user_command() {
+        return None;
+    }
+    let Some(ContextValue::String(unexpected)) = error.get(ContextKind::InvalidArg) else {
+        return None;
+    };
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let takes_command = ["sweep", "run", "tune", "hold", "measure", "simulate"];
+    let position = words.iter().skip(1).position(|word| word == unexpected)? + 1;
+    if unexpected.starts_with('-') || !takes_command.contains(&words.first()?.as_str()) {
+        return None;
+    }
+    let (flags, command) = words.split_at(position);
+    Some(format!(
+        "sweetspot: write your command after `--`: sweetspot {} -- {}",
+        flags.join(" "),
+        command.join(" ")
+    ))
 }
 
 /// Writes a line to standard error. Failures are ignored: standard error may be closed or full, and the exit code

@@ -44,7 +44,9 @@ pub use figure::{Figure, Timeline, figure_svg, figures, overlays, runs_to_show};
 pub use figure::{PngError, figure_png};
 pub use fit::{fit_json, fit_text, fit_workload_text};
 pub use hold::{hold_figure, hold_json, hold_text, latency_text, setting_text};
-pub use measure::{measurement_csv, measurement_json, measurement_markdown, measurement_text};
+pub use measure::{
+    measurement_csv, measurement_json, measurement_markdown, measurement_text, one_line,
+};
 pub use network::{
     NetworkRows, NetworkView, network_csv, network_json, network_markdown, network_text,
     networks_text,

@@ -104,7 +104,7 @@ pub fn find_node(name: &str) -> Result<(String, NodeProfile), CatalogueError> {
         return Ok((name.to_owned(), profile));
     }
     let nodes = nodes()?;
-    let found = nodes.iter().find(|(own, _)| own == name);
+    let found = nodes.iter().find(|(own, _)| own.eq_ignore_ascii_case(name));
     found.cloned().ok_or_else(|| CatalogueError::Unknown {
         what: "node profile".to_owned(),
         name: name.to_owned(),
@@ -133,9 +133,10 @@ pub fn find_gpu(name: &str) -> Result<(String, GpuProfile), CatalogueError> {
         let aliases = gpus.iter().flat_map(|(_, profile)| profile.aliases.clone());
         gpus.iter().map(|(name, _)| name.clone()).chain(aliases)
     };
+    let is_it = |own: &String| own.eq_ignore_ascii_case(name);
     let found = gpus
         .iter()
-        .find(|(own, profile)| own == name || profile.aliases.iter().any(|alias| alias == name));
+        .find(|(own, profile)| is_it(own) || profile.aliases.iter().any(is_it));
     found.cloned().ok_or_else(|| CatalogueError::Unknown {
         what: "GPU profile".to_owned(),
         name: name.to_owned(),
@@ -201,9 +202,11 @@ pub fn find_workload(
 
 /// Finds the built-in profiles of a workload: for training, for inference or both. There is at least one.
 fn find_built_in(name: &str, study: Option<&str>) -> Result<Vec<Workload>, CatalogueError> {
-    let (network, asked_study) = match name.split_once('@') {
+    // Names of networks and studies have no capital letters.
+    let lower = name.to_ascii_lowercase();
+    let (network, asked_study) = match lower.split_once('@') {
         Some((network, study)) => (network, Some(study)),
-        None => (name, None),
+        None => (lower.as_str(), None),
     };
     let network = match network {
         "inception_v1" => "googlenet",

@@ -24,6 +24,14 @@ pub enum AxisError {
         /// What is wrong with the value.
         problem: ParseQuantityError,
     },
+    /// A range is written with a dash.
+    #[error("`{axis}` is not a range: write {range}")]
+    Dash {
+        /// The axis as the user wrote it.
+        axis: String,
+        /// The range that was probably meant.
+        range: String,
+    },
     /// A range has no step.
     #[error("the range `{0}` has no step: write {0}:5, for example")]
     NoStep(String),
@@ -85,6 +93,11 @@ pub fn parse_axis<Q: Quantity + Display>(
         all_values(text, domain, usual_step)?
     } else if let Some((low, rest)) = text.split_once("..") {
         range(text, low, rest)?
+    } else if let Some((low, high)) = dashed_range::<Q>(text) {
+        return Err(AxisError::Dash {
+            axis: text.to_owned(),
+            range: format!("{}..{}:{}", low.base(), high.base(), usual_step.base()),
+        });
     } else {
         list(text)?
     };
@@ -107,6 +120,13 @@ pub fn parse_axis<Q: Quantity + Display>(
         }
     }
     Ok(values)
+}
+
+/// The ends of a range that is written with a dash, such as `150-300`; `None` for anything else.
+fn dashed_range<Q: Quantity>(text: &str) -> Option<(Q, Q)> {
+    let (low, high) = text.split_once('-')?;
+    let (low, high) = (parse_bare::<Q>(low).ok()?, parse_bare::<Q>(high).ok()?);
+    (low < high).then_some((low, high))
 }
 
 /// The values of `all`: every supported level, or the supported range in steps.

@@ -8,8 +8,8 @@ use sweetspot_guard::{
 
 use super::{Connection, IsAllowed, Language, MAX_UNREAD, STREAM_PERIOD};
 use crate::requests::Service;
-use crate::zeus_backend::ZeusBackend;
-use crate::zeusd::{Answer, Response, answer};
+use crate::zeus_backend::{ZeusBackend, answer_logged};
+use crate::zeusd::{Answer, Response};
 
 /// The most requests that one connection may have answered before the others have their turn.
 const REQUESTS_PER_TURN: usize = 16;
@@ -132,11 +132,7 @@ impl Connection {
             });
             return true;
         }
-        let mut backend = ZeusBackend {
-            service,
-            asker: &self.asker,
-        };
-        match answer(&request, &mut backend) {
+        match answer_logged(service, &self.asker, &request) {
             Answer::Once(response) => self.respond(&response),
             Answer::Stream { gpus, stream } => {
                 self.unsent.extend(stream.head());
@@ -160,10 +156,7 @@ impl Connection {
             return;
         }
         *next = now + STREAM_PERIOD;
-        let mut backend = ZeusBackend {
-            service,
-            asker: &self.asker,
-        };
+        let mut backend = ZeusBackend::new(service, &self.asker);
         for gpu in gpus {
             let event = backend
                 .streamed_power(*gpu, now)

@@ -6,15 +6,15 @@ use std::num::NonZeroUsize;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
-use sweetspot_decide::{Criteria, NoChoice};
-use sweetspot_report::{plan_text, study_text, suggested_runs};
+use sweetspot_decide::{Criteria, NoChoice, Objective};
+use sweetspot_report::{one_line, plan_text, study_text, suggested_runs};
 use sweetspot_session::{
     DevicesError, SessionError, Sweep, SweepError, SweepOptions, all_runs_succeeded,
 };
 use sweetspot_study::{Definition, Outline, Store, Study, StudyError};
 use sweetspot_virtual_time::SimulationError;
 
-use crate::args::SweepArgs;
+use crate::args::{SudoArgs, SweepArgs};
 use crate::confirm::ask_user;
 use crate::documents::{Content, Documents, Format, print, study_content};
 use crate::exit::{ErrorWithMessage, Outcome};
@@ -29,7 +29,7 @@ use definition::read_definition;
 pub fn run(args: Box<SweepArgs>) -> Result<Outcome> {
     let mut args = *args;
     // Bad criteria are reported before anything runs.
-    args.criteria.criteria()?;
+    reject_missing_price(&args.criteria.criteria()?)?;
     if let Some(study) = args.resume.take() {
         return resume(&args, &study);
     }
@@ -144,6 +144,33 @@ pub fn next_step(study: &Study, criteria: &Criteria, store: Option<&Store>) -> S
     hint.map_or(String::new(), |hint| format!("\n{hint}\n"))
 }
 
+/// The command that uses a study: a run at the recommended setting, or the figures if there is no command to run.
+fn next_command(definition: &Definition, store: &Store) -> String {
+    let folder = store.folder().display();
+    match &definition.command {
+        Some(command) => format!(
+            "Run at this setting: sweetspot run --from {folder} -- {}",
+            one_line(command)
+        ),
+        None => format!("Figures: sweetspot report {folder} --export-html report.html"),
+    }
+}
+
+/// Rejects an objective whose price or factor is missing: after all runs nothing could be recommended.
+fn reject_missing_price(criteria: &Criteria) -> Result<()> {
+    let objective = criteria.objective;
+    let tariff = &criteria.tariff;
+    let is_missing = match objective {
+        Objective::Cost => tariff.price.is_none(),
+        Objective::Carbon => tariff.carbon.is_none(),
+        _ => false,
+    };
+    match hint_for_objective(&objective.to_string()).filter(|_| is_missing) {
+        Some(hint) => bail!("the objective {objective} needs to know what energy costs: {hint}"),
+        None => Ok(()),
+    }
+}
+
 /// Rejects a study that changes device settings in read-only mode.
 pub fn check_read_only(outline: &Outline, read_only_flag: bool) -> Result<()> {
     let definition = &outline.definition;
@@ -162,7 +189,11 @@ fn run_sweep(
     documents: &Documents,
 ) -> Result<Outcome> {
     let cores = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
-    let guard = GuardLauncher::new(&args.sudo)?;
+    // Simulated GPUs need no permission.
+    let guard = match sweep.outline.definition.command {
+        Some(_) => GuardLauncher::new(&args.sudo)?,
+        None => GuardLauncher::new(&SudoArgs::default())?,
+    };
     let options = SweepOptions {
         threads: args.threads.unwrap_or(cores),
         guard: guard.program(),
@@ -180,13 +211,16 @@ fn run_sweep(
     };
     let store = store.as_deref();
     let place = store.map(|store| format!("Study: {}", store.folder().display()));
-    let shown_place = place.clone();
     let mut content = study_content(store, &study, &criteria).text(|| {
-        let place = shown_place.map_or(String::new(), |place| format!("\n{place}\n"));
-        study_text(&study, &criteria) + &next_step(&study, &criteria, store) + &place
+        let definition = &sweep.outline.definition;
+        let next = store.map(|store| next_command(definition, store));
+        let place = place.iter().chain(&next);
+        let place: String = place.map(|line| format!("{line}\n")).collect();
+        let space = if place.is_empty() { "" } else { "\n" };
+        study_text(&study, &criteria) + &next_step(&study, &criteria, store) + space + &place
     });
     if documents.on_stdout() {
-        content = content.notes(place);
+        content = content.notes(place.clone());
     }
     let written = documents.write(content);
     let comparison = study.comparison(&criteria.tariff);

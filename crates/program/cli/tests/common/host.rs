@@ -92,11 +92,20 @@ impl Drop for TestHost {
 
 /// Calls a function for the numbers 0 to `KILLS`, or to `default` without that variable, on four hosts at a time.
 pub fn repeat_on_hosts<T: Send>(default: u64, run: impl Fn(&TestHost, u64) -> T + Sync) -> Vec<T> {
+    repeat_on(default, || TestHost::new("v100"), run)
+}
+
+/// Does the same on four hosts of another kind.
+pub fn repeat_on<H, T: Send>(
+    default: u64,
+    host: impl Fn() -> H + Sync,
+    run: impl Fn(&H, u64) -> T + Sync,
+) -> Vec<T> {
     let given = std::env::var("KILLS").ok();
     let count: u64 = given.and_then(|text| text.parse().ok()).unwrap_or(default);
     let next = AtomicU64::new(0);
     let work = || {
-        let host = TestHost::new("v100");
+        let host = host();
         let mut results = Vec::new();
         loop {
             let number = next.fetch_add(1, Ordering::Relaxed);

@@ -168,7 +168,14 @@ fn runs_are_added_until_the_recommendation_is_certain() {
         ),
         (&["--at-most", "9"], "at-most needs until"),
         (
-            &["--until", "sure", "--objective", "cost"],
+            &[
+                "--until",
+                "sure",
+                "--objective",
+                "cost",
+                "--price-per-kwh",
+                "0.3",
+            ],
             "until sure cannot be used for cost",
         ),
     ] {

@@ -7,5 +7,4 @@ mod text;
 pub use self::csv::measurement_csv;
 pub(crate) use json::machine_json;
 pub use json::measurement_json;
-pub(crate) use text::one_line;
-pub use text::{measurement_markdown, measurement_text};
+pub use text::{measurement_markdown, measurement_text, one_line};
