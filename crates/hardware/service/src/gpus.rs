@@ -1,5 +1,7 @@
 //! The GPUs that the service serves, and who uses them.
 
+use rustix::io::Errno;
+use rustix::process::Pid;
 use sweetspot_device::{DeviceId, Host, HostDevice, HostError};
 
 use crate::policy::Gpu;
@@ -33,7 +35,8 @@ impl ServedGpu {
     }
 
     /// Checks that no process of another user uses the GPU; else returns the reason. A list of processes that cannot be
-    /// read, or a process whose user is unknown, counts as another user's.
+    /// read, or a process whose user is unknown, counts as another user's. One that has ended does not count, although the
+    /// driver may still list it.
     pub fn check_unshared(&self, uid: u32) -> Result<(), String> {
         let mut unknown = None;
         // A process may end between the two steps, so what is unknown is looked at again.
@@ -51,6 +54,7 @@ impl ServedGpu {
                             user_name(user)
                         ));
                     }
+                    None if has_ended(pid) => {}
                     None => unknown = Some(pid),
                 }
             }
@@ -75,11 +79,43 @@ fn user_of(pid: u32) -> Option<u32> {
     ids.split_whitespace().next()?.parse().ok()
 }
 
+/// Whether it is certain that there is no such process. Where /proc hides it, the kernel still knows it. In a container
+/// nothing is certain: the driver may list processes that are not in it.
+fn has_ended(pid: u32) -> bool {
+    /// The first namespace of processes, in which all processes are (PROC_PID_INIT_INO in the kernel).
+    const FIRST_NAMESPACE: &str = "pid:[4026531836]";
+    let is_first = || {
+        let namespace = std::fs::read_link("/proc/self/ns/pid");
+        namespace.is_ok_and(|namespace| namespace.as_os_str() == FIRST_NAMESPACE)
+    };
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
+    let found = pid.map(rustix::process::test_kill_process);
+    matches!(found, Some(Err(Errno::SRCH))) && is_first()
+}
+
 /// The name of a user, or the number if it has none.
 pub fn user_name(uid: u32) -> String {
     let name = uzers::get_user_by_uid(uid);
     match name {
         Some(user) => format!("user {}", user.name().to_string_lossy()),
         None => format!("user {uid}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_that_was_waited_for_has_ended() {
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        let pid = child.id();
+        assert!(!has_ended(pid), "nobody has waited for it");
+        child.wait().unwrap();
+        let is_first = std::fs::read_link("/proc/self/ns/pid").unwrap();
+        let is_first = is_first.to_str() == Some("pid:[4026531836]");
+        assert_eq!(has_ended(pid), is_first);
+        assert!(!has_ended(std::process::id()) && !has_ended(1));
+        assert!(!has_ended(0) && !has_ended(u32::MAX));
     }
 }

@@ -149,6 +149,7 @@ fn status_line(status: u16) -> String {
         405 => "Method Not Allowed",
         413 => "Content Too Large",
         417 => "Expectation Failed",
+        429 => "Too Many Requests",
         431 => "Request Header Fields Too Large",
         500 => "Internal Server Error",
         501 => "Not Implemented",

@@ -5,5 +5,6 @@
 mod device;
 mod fairness;
 mod limits;
+mod sharing;
 mod slow_clients;
 mod test_server;
