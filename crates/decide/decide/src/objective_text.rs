@@ -45,19 +45,18 @@ impl FromStr for Objective {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let lower = text.to_ascii_lowercase();
-        let text = lower.as_str();
-        if let Some(factor) = text.strip_prefix("eds:") {
+        if let Some(factor) = lower.strip_prefix("eds:") {
             return match factor.parse::<f64>() {
                 Ok(k) if k > 1.0 && k.is_finite() => Ok(Self::Eds(k)),
                 _ => Err(ObjectiveError::Factor(text.to_owned())),
             };
         }
-        if text == "eds" {
+        if lower == "eds" {
             return Err(ObjectiveError::Factor(text.to_owned()));
         }
         NAMES
             .iter()
-            .find(|(name, _)| *name == text)
+            .find(|(name, _)| *name == lower)
             .map(|(_, objective)| *objective)
             .ok_or_else(|| ObjectiveError::Unknown(text.to_owned()))
     }

@@ -204,16 +204,12 @@ fn settings_left_by_guard_and_client_are_reported_and_restored() {
     client.kill().unwrap();
     client.wait().unwrap();
     assert_eq!(cap(&host), 200.0);
-    let message = host
-        .sweetspot()
-        .args(["simulate", "--list"])
-        .output()
-        .unwrap();
-    assert!(
-        text(&message.stderr).contains("was left changed by process"),
-        "{}",
-        text(&message.stderr)
-    );
+    // The kernel frees the guard's lock when its last thread is gone, a moment after the process itself.
+    let is_reported = || {
+        let list = host.sweetspot().args(["simulate", "--list"]).output();
+        text(&list.unwrap().stderr).contains("was left changed by process")
+    };
+    assert!((0..100).any(|_| is_reported()));
     // A damaged journal does not prevent the others from being restored.
     std::fs::write(host.folder().join("guard/GPU-x.journal"), "{ half").unwrap();
     let restored = host.sweetspot().arg("restore").output().unwrap();
