@@ -289,7 +289,17 @@ impl Journal {
         for file in std::fs::read_dir(&self.folder).map_err(|error| self.disk_error(error))? {
             let path = file.map_err(|error| self.disk_error(error))?.path();
             if path.extension().is_some_and(|ending| ending == "journal") {
-                entries.extend(read_entry(&path).transpose());
+                let entry = read_entry(&path).and_then(|entry| match entry {
+                    // Restoring this device would not remove this file.
+                    Some(entry) if self.path(&entry.device, "journal") != path => {
+                        Err(JournalError::Damaged {
+                            path: path.display().to_string(),
+                            reason: format!("the file describes {}", entry.device),
+                        })
+                    }
+                    entry => Ok(entry),
+                });
+                entries.extend(entry.transpose());
             }
         }
         Ok(entries)

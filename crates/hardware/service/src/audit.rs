@@ -29,7 +29,7 @@ const ALL_REFUSALS_PER_SECOND: f64 = 0.25;
 const MAX_USERS: usize = 1000;
 
 /// The longest reason of a refusal. It may quote what the user has sent.
-const MAX_REASON: usize = 400;
+const MAX_REASON: usize = 600;
 
 /// The audit log.
 #[derive(Debug)]

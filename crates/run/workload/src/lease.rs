@@ -206,7 +206,9 @@ impl<'a> Lease<'a> {
         };
         let released = match self.guard.release(signal.is_some()) {
             // The process of root was killed: another one restores the devices.
-            Ok(problems) if is_lost(&problems) => replace_guard(self.program, devices, note),
+            Ok(problems) if is_lost(&problems) => {
+                replace_guard(self.program, devices, note).or(Ok(problems))
+            }
             // If the guard was killed, its command is ended, and another guard restores the devices.
             Err(GuardError::Gone(reason)) => {
                 tracing::warn!(reason, "the guard exited unexpectedly: starting another");

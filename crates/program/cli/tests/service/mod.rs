@@ -3,6 +3,7 @@
 
 mod client;
 mod faults;
+mod journal;
 mod kills;
 mod policy_changes;
 mod refusals;

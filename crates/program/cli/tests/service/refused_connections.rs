@@ -98,18 +98,23 @@ fn with_all_connections_in_use_the_service_goes_on() {
         }
     }
     let mut late = Client::start(&served, ALICE);
-    let waiting = late.open();
-    late.send(waiting, b"{\"hello\": {\"version\": 1}}\n");
+    let mut is_served = || {
+        let connection = late.open();
+        late.send(connection, b"{\"hello\": {\"version\": 1}}\n");
+        let answer = late.read_line(connection);
+        late.close(connection);
+        answer.bytes == b"{\"hello\":{\"version\":1}}"
+    };
+    assert!(!is_served());
     assert_eq!(first.ask(connection, &"ping".into()), SettingsReply::Pong);
     let before = processor_time(&served);
     std::thread::sleep(Duration::from_secs(1));
     let used = processor_time(&served) - before;
     assert!(used < Duration::from_millis(500), "{used:?} of 1 s");
     assert_eq!(served.messages(), "");
-    // As soon as somebody leaves, the next client has its turn.
+    // As soon as somebody leaves, the next client is served.
     drop(others.pop());
-    let answer = late.read_line(waiting);
-    assert_eq!(answer.bytes, b"{\"hello\":{\"version\":1}}");
+    wait_for("a free connection", is_served);
     assert_served(&served, &mut late);
 }
 
@@ -317,11 +322,6 @@ fn nothing_is_leased_for_a_process_that_has_ended() {
         reason.contains("has ended") && line["uid"] == ALICE.uid
     };
     assert_eq!(refused.iter().filter(has_ended).count(), 1, "{refused:?}");
-    assert!(
-        served
-            .messages()
-            .contains("the process that connected has ended")
-    );
     // The GPU is free.
     Client::start(&served, BOB).lease_and_cap(&served.uuid(0), 160);
 }

@@ -43,6 +43,8 @@ pub struct ServedHost {
     pub host: TestHost,
     /// A folder of root in which the service has all its files, removed at the end.
     pub folder: PathBuf,
+    /// The folder of the journal.
+    pub journal: PathBuf,
     service: Option<Child>,
 }
 
@@ -58,6 +60,7 @@ impl ServedHost {
         std::fs::set_permissions(&folder, Permissions::from_mode(0o755)).unwrap();
         let served = Self {
             host: TestHost::new(gpus),
+            journal: folder.join("journal"),
             folder,
             service: None,
         };
@@ -107,7 +110,7 @@ impl ServedHost {
             .arg("--socket")
             .arg(self.socket())
             .arg("--journal")
-            .arg(self.path("journal"))
+            .arg(&self.journal)
             .arg("--audit")
             .arg(self.path("log/audit.jsonl"))
             .arg("--policy")
