@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use sweetspot_device::{DeviceId, Settings};
+use sweetspot_device::{DeviceId, Knob, Settings};
 use sweetspot_guard::{LeaseKind, LeaseSummary, Owner, Refusal};
 
 use crate::caller::account_of;
@@ -14,39 +14,47 @@ use crate::requests::{Asker, EndedLease, Service, find};
 const MAX_ENDED_LEASES: usize = 256;
 
 impl Service<'_> {
-    /// Checks that a lease may still be used; if not, it ends. Returns the settings that it has asked for so far, and how
-    /// long it has lasted.
+    /// Checks that a lease may still be used; if not, it ends. Returns the lease.
     pub(crate) fn check_now(
         &mut self,
         asker: &Asker,
         device: &DeviceId,
-    ) -> Result<(Settings, Duration), Refusal> {
+    ) -> Result<LeaseSummary, Refusal> {
         let mut leases = self.leases.summaries().into_iter();
         let is_it =
             |lease: &LeaseSummary| lease.device == *device && lease.owner.is_same(&asker.owner);
         let lease = leases.find(is_it);
         let lease = lease.ok_or_else(|| Refusal::NotLeased(device.clone()))?;
         let gpu = find(&self.gpus, device)?;
-        let checked = self.check(&asker.account, gpu, &lease.settings, lease.age);
+        let checked = self.check(&asker.account, gpu, lease.kind, &lease.settings, lease.age);
         checked.map_err(|reason| {
             let reason = self.end_lease(device, &asker.owner, &reason.to_string());
             let device = device.clone();
             Refusal::LeaseEnded { device, reason }
         })?;
-        Ok((lease.settings, lease.age))
+        Ok(lease)
     }
 
-    /// Checks whether the policy allows a user these settings on a GPU now, for a lease that has lasted this long.
+    /// Checks whether the policy allows a user these settings on a GPU now, for a lease that has lasted this long. A
+    /// ceiling is a power cap alone. It holds for whoever uses the GPU, and as long as the user has the right to it.
     pub(crate) fn check(
         &self,
         account: &Account,
         gpu: &ServedGpu,
+        kind: LeaseKind,
         settings: &Settings,
         age: Duration,
     ) -> Result<(), Objection> {
+        if kind == LeaseKind::Ceiling && settings.only(Knob::PowerCap) != *settings {
+            return Err(Objection::NotACeiling);
+        }
         let Some(policy) = &self.policy else {
             return Ok(());
         };
+        if kind == LeaseKind::Ceiling {
+            let given = policy.right(account, gpu.name(), Right::Ceiling);
+            return given.map_err(Objection::Policy);
+        }
         let ask = |shared| {
             let lease = LeaseRequest {
                 length: age,
@@ -104,11 +112,11 @@ impl Service<'_> {
         for lease in self.leases.summaries() {
             let gpu = self.gpus.iter().find(|gpu| *gpu.id() == lease.device);
             let checked = match (gpu, account_of(&lease.owner)) {
-                // A ceiling holds for whoever uses the GPU. Leases of jobs were made by root, who ends them.
-                (Some(_), _) if lease.kind == LeaseKind::Ceiling => Ok(()),
+                // Leases of jobs were made by root, who ends them.
                 (Some(_), None) => Ok(()),
                 (Some(gpu), Some(account)) => {
-                    let checked = self.check(&account, gpu, &lease.settings, lease.age);
+                    let (kind, settings) = (lease.kind, &lease.settings);
+                    let checked = self.check(&account, gpu, kind, settings, lease.age);
                     checked.map_err(|reason| reason.to_string())
                 }
                 (None, _) => Err("the GPU is gone".to_owned()),
@@ -129,6 +137,9 @@ pub(crate) enum Objection {
     /// The policy allows them on a GPU that nobody else uses.
     #[error("{0}")]
     Shared(String),
+    /// A ceiling has other settings than a power cap.
+    #[error("a ceiling is a power cap alone: lease the GPU for settings to lock its clocks")]
+    NotACeiling,
 }
 
 impl Objection {
@@ -136,6 +147,7 @@ impl Objection {
     pub(crate) fn refusal(&self, gpu: &str) -> Refusal {
         Refusal::NotAllowed(match self {
             Self::Policy(denied) => denied.to_string(),
+            Self::NotACeiling => self.to_string(),
             Self::Shared(reason) => format!(
                 "{gpu} cannot be set: {reason}, and the policy does not allow that (its key shared-gpus would)"
             ),

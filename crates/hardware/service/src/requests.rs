@@ -157,11 +157,8 @@ impl<'a> Service<'a> {
             checked.push(id.clone());
             let name = format!("GPU {} ({id})", gpu.device.index());
             let nothing = Settings::default();
-            self.check(&asker.account, gpu, &nothing, Duration::ZERO)
+            self.check(&asker.account, gpu, kind, &nothing, Duration::ZERO)
                 .map_err(|reason| reason.refusal(&name))?;
-            if kind == LeaseKind::Ceiling {
-                self.check_right(&asker.account, gpu, Right::Ceiling)?;
-            }
         }
         let devices = &checked[..];
         let terms = LeaseTerms {
@@ -190,10 +187,11 @@ impl<'a> Service<'a> {
         settings: &Settings,
     ) -> Result<AppliedSettings, Refusal> {
         let before = self.settings(asker, device)?;
-        let (in_force, age) = self.check_now(asker, device)?;
+        let lease = self.check_now(asker, device)?;
         let gpu = find(&self.gpus, device)?;
         let name = format!("GPU {} ({device})", gpu.device.index());
-        self.check(&asker.account, gpu, &in_force.with(settings), age)
+        let in_force = lease.settings.with(settings);
+        self.check(&asker.account, gpu, lease.kind, &in_force, lease.age)
             .map_err(|reason| reason.refusal(&name))?;
         self.log_write(
             asker,

@@ -62,7 +62,7 @@ pub(super) fn apply_knob(
                 }
                 journal.update(entry)?;
             }
-            tracing::warn!(device = %entry.device, %knob, %error, "setting rejected");
+            tracing::info!(device = %entry.device, %knob, %error, "setting rejected");
             let name = entry.name.clone();
             Err(Refusal::Write { name, error })
         }

@@ -32,6 +32,8 @@ fn is_in_policy(gpu: usize, change: Change) -> bool {
         (0, Change::Persistence(_)) => true,
         (2, Change::Set(Knob::CoreClock, clock)) => (900.0..=1100.0).contains(&clock),
         (2, Change::Set(Knob::MemoryClock, _)) => true,
+        // Only as a ceiling.
+        (2, Change::Set(Knob::PowerCap, _)) => true,
         _ => false,
     }
 }

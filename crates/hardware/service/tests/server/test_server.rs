@@ -22,11 +22,18 @@ pub const BOB: u32 = 70_002;
 /// The first of many users whom the policy allows nothing.
 pub const STRANGERS: u32 = 80_000;
 
+/// A user who may set ceilings and nothing else.
+pub const OPERATOR: u32 = 70_003;
+
 const POLICY: &str = "
 [[allow]]
 users = [70001, 70002]
 power-cap = true
 core-clock = true
+
+[[allow]]
+users = [70003]
+ceiling = true
 ";
 
 /// The longest wait for something that should happen at once.

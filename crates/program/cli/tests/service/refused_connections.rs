@@ -84,7 +84,7 @@ fn with_all_connections_in_use_the_service_goes_on() {
     let mut first = Client::start(&served, BOB);
     let connection = first.greet();
     // Together with this connection there are as many as the service accepts.
-    let accounts = (0..8).map(|number| Account {
+    let accounts = (0..6).map(|number| Account {
         uid: 64_200 + number,
         groups: &[],
     });
