@@ -120,7 +120,7 @@ pub struct Definition {
     /// The part of a run that is measured; absent for the whole run.
     #[serde(skip_serializing_if = "Option::is_none", with = "text_field::optional")]
     pub window: Option<RunWindow>,
-    /// The regular expression that finds the progress in the command's output.
+    /// Where progress is found in the command's output: the name of a format, or a regular expression.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub progress: Option<String>,
     /// The method by which energy is measured; absent for the best available one.

@@ -3,12 +3,14 @@
 use std::ffi::OsString;
 use std::io::{self, BufReader};
 use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use rustix::fs::OFlags;
 use rustix::process::{Pid, Signal};
 use signal_hook::consts::{SIGALRM, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 use sweetspot_device::{Clock, ControllableDevice, DeviceId, MonotonicClock, OpenError};
@@ -217,7 +219,12 @@ fn start_workload(start: &WorkloadCommand) -> io::Result<Child> {
     if let Some(folder) = &start.folder {
         command.current_dir(folder);
     }
-    let open = |path: &String| std::fs::File::options().write(true).open(path);
+    let open = |path: &String| {
+        let mut options = std::fs::File::options();
+        // A pseudo-terminal must not become the controlling terminal of the guard.
+        options.custom_flags(OFlags::NOCTTY.bits() as i32);
+        options.write(true).open(path)
+    };
     if let Some(path) = &streams.output {
         command.stdout(open(path)?);
     }

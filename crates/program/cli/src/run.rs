@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 use sweetspot_device::Settings;
 use sweetspot_report::recommendation;
-use sweetspot_session::measure::{MeasureRequest, ProgressPattern};
+use sweetspot_session::measure::{MeasureRequest, ProgressSource};
 use sweetspot_session::{
     DevicesError, GuardWriter, RunRequest, SessionError, StudyOrigin, restore_all,
     run as run_session, run_measured, serve_as_guard, unrestored_devices,
@@ -101,12 +101,12 @@ fn choose_configuration(study: &Path, args: &RunArgs) -> Result<(Configuration, 
 /// Runs the user's command at the requested settings, and measures it.
 fn run_with_measurement(
     request: &RunRequest,
-    progress: Option<ProgressPattern>,
+    progress: Option<ProgressSource>,
     documents: &Documents,
     guard: GuardProgram<'_>,
 ) -> Result<Outcome> {
     let measure = MeasureRequest {
-        progress,
+        progress: progress.unwrap_or(ProgressSource::Automatic),
         keep_stdout: documents.on_stdout(),
         ..MeasureRequest::new(request.command.clone())
     };

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use crate::ProgressPattern;
+use crate::ProgressSource;
 
 /// A command of the user, and how it is started.
 #[derive(Clone, Debug)]
@@ -20,8 +20,8 @@ pub struct CommandSpec {
     pub no_input: bool,
     /// The command's working directory; the current one if `None`.
     pub folder: Option<PathBuf>,
-    /// The pattern that finds progress in the command's output.
-    pub progress: Option<ProgressPattern>,
+    /// Where progress is found in the command's output.
+    pub progress: ProgressSource,
 }
 
 /// Where a command's standard output is shown.
@@ -46,13 +46,13 @@ impl CommandSpec {
             keep_output: false,
             no_input: false,
             folder: None,
-            progress: None,
+            progress: ProgressSource::Off,
         }
     }
 
     /// Whether this program has to read the command's output, in order to show, store or search it.
     pub(crate) fn reads_output(&self) -> bool {
-        self.progress.is_some() || self.keep_output || self.output == OutputTarget::Hidden
+        self.progress.is_on() || self.keep_output || self.output == OutputTarget::Hidden
     }
 
     /// The name of the program, as text.

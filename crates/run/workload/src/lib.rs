@@ -14,23 +14,31 @@
 )]
 
 mod command;
+mod counter;
 mod error;
 mod lease;
 mod output;
 mod pattern;
 mod process;
 mod progress;
+mod recognition;
 mod run;
 mod signals;
+mod source;
+mod streams;
+mod terminal;
 
 pub use command::{CommandSpec, OutputTarget};
+pub use counter::ProgressCounter;
 pub use error::WorkloadError;
 pub use lease::{GuardProgram, Lease, LostSettings};
 pub use pattern::{InvalidPattern, OutputReport, ProgressPattern};
 pub use process::end_descendants;
-pub use progress::{Progress, ProgressCounter, ProgressReader, Reporter, WorkloadEvent};
+pub use progress::{Progress, ProgressReader, Reporter, WorkloadEvent};
+pub use recognition::{Format, RecognisedFormat};
 pub use run::{
     NoHandler, OnSignal, RunHandler, RunInProgress, RunLimits, RunOutcome, run_until_exit,
 };
 pub use signals::SignalSource;
+pub use source::ProgressSource;
 pub use sweetspot_guard::CommandExit;

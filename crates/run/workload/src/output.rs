@@ -10,71 +10,143 @@ use sweetspot_device::{Clock, Moment, MonotonicClock};
 use crate::WorkloadError;
 use crate::command::{CommandSpec, OutputTarget};
 use crate::pattern::{OutputReport, ProgressPattern};
+use crate::recognition::{RecognisedFormat, Recogniser};
+use crate::source::ProgressSource;
+use crate::streams::OutputEnds;
+use crate::terminal::TerminalWindow;
 
-/// The pipes of a command's standard output and standard error.
-pub(crate) struct OutputPipes {
-    pub output: Box<dyn Read + Send>,
-    pub error: Box<dyn Read + Send>,
+/// A report of progress in the output.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct OutputProgress {
+    pub at: Moment,
+    pub report: OutputReport,
+    /// The number of the bar or counter that reports; 0 for a pattern.
+    pub source: u32,
 }
 
-/// Reads a command's output in separate threads, which end when the pipes are closed.
+/// Reads a command's output in separate threads, which end when the streams are closed.
 pub(crate) struct OutputReader {
-    reports: Receiver<(Moment, OutputReport)>,
+    reports: Receiver<OutputProgress>,
     tail: Tail,
+    search: Search,
+    windows: Vec<TerminalWindow>,
 }
 
 impl OutputReader {
-    /// Starts a thread for each pipe; without pipes, nothing is read.
-    pub fn start(command: &CommandSpec, pipes: Option<OutputPipes>) -> Result<Self, WorkloadError> {
+    /// Starts a thread for each stream; without streams, nothing is read.
+    pub fn start(command: &CommandSpec, ends: Option<OutputEnds>) -> Result<Self, WorkloadError> {
         let (sender, reports) = channel();
-        let reader = Self {
+        let mut reader = Self {
             reports,
             tail: Tail::default(),
+            search: Search::new(&command.progress),
+            windows: Vec::new(),
         };
-        let Some(pipes) = pipes else {
+        let Some(ends) = ends else {
             return Ok(reader);
         };
-        let read_pipe = |target, pipe| {
-            let thread = PipeThread {
+        reader.windows = ends.windows;
+        let read_stream = |target, stream| {
+            let thread = OutputThread {
                 target,
-                pattern: command.progress.clone(),
+                search: reader.search.clone(),
                 tail: reader.tail.clone(),
                 reports: sender.clone(),
             };
-            thread.start(pipe)
+            thread.start(stream)
         };
         let error_target = match command.output {
             OutputTarget::Hidden => OutputTarget::Hidden,
             _ => OutputTarget::StandardError,
         };
         let failed = WorkloadError::system("cannot start a thread to read the command's output");
-        read_pipe(command.output, pipes.output).map_err(failed)?;
-        read_pipe(error_target, pipes.error).map_err(failed)?;
+        read_stream(command.output, ends.output).map_err(failed)?;
+        if let Some(error) = ends.error {
+            read_stream(error_target, error).map_err(failed)?;
+        }
         Ok(reader)
     }
 
     /// The progress reports in the output since the last call.
-    pub fn poll(&self) -> Vec<(Moment, OutputReport)> {
+    pub fn poll(&mut self) -> Vec<OutputProgress> {
+        self.windows.iter_mut().for_each(TerminalWindow::update);
         self.reports.try_iter().collect()
     }
 
     /// The remaining progress reports, until the output ends or `at_most` has passed: a process that the
-    /// command has left running may never close the pipes.
-    pub fn finish(&self, at_most: Option<Duration>) -> Vec<(Moment, OutputReport)> {
-        let Some(at_most) = at_most else {
-            return self.reports.iter().collect();
+    /// command has left running may never close the streams.
+    pub fn finish(&self, at_most: Option<Duration>) -> Vec<OutputProgress> {
+        let mut reports: Vec<OutputProgress> = match at_most {
+            None => self.reports.iter().collect(),
+            Some(at_most) => {
+                let until = Instant::now() + at_most;
+                let next = || {
+                    let left = until.saturating_duration_since(Instant::now());
+                    self.reports.recv_timeout(left).ok()
+                };
+                std::iter::from_fn(next).collect()
+            }
         };
-        let until = Instant::now() + at_most;
-        let next = || {
-            let left = until.saturating_duration_since(Instant::now());
-            self.reports.recv_timeout(left).ok()
+        if let Search::Recognise(recogniser) = &self.search {
+            let mut recogniser = recogniser.lock().unwrap_or_else(PoisonError::into_inner);
+            reports.extend(recogniser.finish());
+        }
+        reports
+    }
+
+    /// The format of progress that was recognised, if any.
+    pub fn recognised(&self) -> Option<RecognisedFormat> {
+        let Search::Recognise(recogniser) = &self.search else {
+            return None;
         };
-        std::iter::from_fn(next).collect()
+        let recogniser = recogniser.lock().unwrap_or_else(PoisonError::into_inner);
+        recogniser.recognised()
     }
 
     /// The end of the command's output; empty if it is not stored.
     pub fn last_lines(&self) -> String {
         self.tail.text()
+    }
+}
+
+/// How progress is found in the output.
+#[derive(Clone)]
+enum Search {
+    Off,
+    Pattern(ProgressPattern),
+    /// The threads share a recogniser, because a program may print one bar to each stream.
+    Recognise(Arc<Mutex<Recogniser>>),
+}
+
+impl Search {
+    fn new(source: &ProgressSource) -> Self {
+        let recognise = |format| Self::Recognise(Arc::new(Mutex::new(Recogniser::new(format))));
+        match source {
+            ProgressSource::Off => Self::Off,
+            ProgressSource::Pattern(pattern) => Self::Pattern(pattern.clone()),
+            ProgressSource::Automatic => recognise(None),
+            ProgressSource::Format(format) => recognise(Some(*format)),
+        }
+    }
+
+    /// The progress reports that a line completes.
+    fn find(&self, at: Moment, line: &[u8]) -> Vec<OutputProgress> {
+        match self {
+            Self::Off => Vec::new(),
+            Self::Pattern(pattern) => {
+                let report = pattern.find(String::from_utf8_lossy(line).trim_end());
+                let report = report.map(|report| OutputProgress {
+                    at,
+                    report,
+                    source: 0,
+                });
+                report.into_iter().collect()
+            }
+            Self::Recognise(recogniser) => {
+                let mut recogniser = recogniser.lock().unwrap_or_else(PoisonError::into_inner);
+                recogniser.take_line(at, line)
+            }
+        }
     }
 }
 
@@ -104,27 +176,27 @@ impl Tail {
     }
 }
 
-/// A thread that shows the output of one pipe and finds progress in it.
-struct PipeThread {
+/// A thread that shows the output of one stream and finds progress in it.
+struct OutputThread {
     target: OutputTarget,
-    pattern: Option<ProgressPattern>,
+    search: Search,
     tail: Tail,
-    reports: Sender<(Moment, OutputReport)>,
+    reports: Sender<OutputProgress>,
 }
 
-impl PipeThread {
-    /// Starts the thread that reads the pipe.
-    fn start(self, pipe: Box<dyn Read + Send>) -> std::io::Result<()> {
+impl OutputThread {
+    /// Starts the thread that reads the stream.
+    fn start(self, stream: Box<dyn Read + Send>) -> std::io::Result<()> {
         let thread = std::thread::Builder::new().name("output".to_owned());
-        thread.spawn(move || self.read_until_end(pipe)).map(drop)
+        thread.spawn(move || self.read_until_end(stream)).map(drop)
     }
 
-    /// Shows, stores and searches the output until the pipe is closed.
-    fn read_until_end(self, mut pipe: Box<dyn Read + Send>) {
+    /// Shows, stores and searches the output until the stream is closed; a pseudo-terminal then reports an error.
+    fn read_until_end(self, mut stream: Box<dyn Read + Send>) {
         let mut lines = Lines::default();
         let mut chunk = [0; 1 << 14];
         loop {
-            let bytes = match pipe.read(&mut chunk) {
+            let bytes = match stream.read(&mut chunk) {
                 Ok(0) => break,
                 Ok(length) => &chunk[..length],
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
@@ -133,9 +205,9 @@ impl PipeThread {
             let now = MonotonicClock.now();
             self.tail.add(bytes);
             self.show(bytes);
-            lines.feed(now, bytes, &mut |at, line| self.send_report(at, line));
+            lines.feed(now, bytes, &mut |at, line| self.send_reports(at, line));
         }
-        lines.end(&mut |at, line| self.send_report(at, line));
+        lines.end(&mut |at, line| self.send_reports(at, line));
     }
 
     /// Shows the output. Errors are ignored: if this program's own output is closed, the command goes on.
@@ -150,11 +222,10 @@ impl PipeThread {
         };
     }
 
-    /// Sends the progress report that a line contains, if there is one.
-    fn send_report(&self, at: Moment, line: &[u8]) {
-        let Some(pattern) = &self.pattern else { return };
-        if let Some(report) = pattern.find(String::from_utf8_lossy(line).trim_end()) {
-            let _ = self.reports.send((at, report));
+    /// Sends the progress reports that a line completes.
+    fn send_reports(&self, at: Moment, line: &[u8]) {
+        for report in self.search.find(at, line) {
+            let _ = self.reports.send(report);
         }
     }
 }
@@ -163,18 +234,21 @@ impl PipeThread {
 const MAX_LINE_BYTES: usize = 1 << 16;
 
 /// Splits output into lines, each with the time at which its last text arrived. The time of the line break
-/// does not count: a progress bar prints `\r` only when its next state is due.
+/// does not count: a progress bar prints `\r` only when its next state is due. Some bars go back by backspaces.
 #[derive(Default)]
-struct Lines {
+pub(crate) struct Lines {
     line: Vec<u8>,
     at: Moment,
 }
 
 impl Lines {
     /// Adds output, and calls `take` with each line that is complete.
-    fn feed(&mut self, now: Moment, bytes: &[u8], take: &mut impl FnMut(Moment, &[u8])) {
+    pub(crate) fn feed(&mut self, now: Moment, bytes: &[u8], take: &mut impl FnMut(Moment, &[u8])) {
         let mut rest = bytes;
-        while let Some(end) = rest.iter().position(|byte| matches!(byte, b'\n' | b'\r')) {
+        while let Some(end) = rest
+            .iter()
+            .position(|byte| matches!(byte, b'\n' | b'\r' | b'\x08'))
+        {
             self.add(now, &rest[..end]);
             self.end(take);
             rest = &rest[end + 1..];
@@ -194,7 +268,7 @@ impl Lines {
     }
 
     /// Ends the current line, and calls `take` with it unless it is empty.
-    fn end(&mut self, take: &mut impl FnMut(Moment, &[u8])) {
+    pub(crate) fn end(&mut self, take: &mut impl FnMut(Moment, &[u8])) {
         if !self.line.is_empty() {
             take(self.at, &self.line);
             self.line.clear();

@@ -1,16 +1,12 @@
 //! The command's process: a child of this program, or of the guard process if devices are leased.
 
-use std::fs::File;
-use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::ExitStatusExt;
-use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::OwnedFd;
-use rustix::fs::{CWD, FileType, Mode, OFlags, fcntl_setfl, mknodat, open};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, getpgrp, pidfd_open};
 use sweetspot_device::{Clock, MonotonicClock};
@@ -21,8 +17,8 @@ use sweetspot_guard::{
 
 use crate::command::{CommandSpec, OutputTarget};
 use crate::error::WorkloadError;
-use crate::output::OutputPipes;
 use crate::signals::pass_signal;
+use crate::streams::OutputStreams;
 
 /// How long a process may take to exit after SIGTERM before it is killed.
 const END_GRACE_PERIOD: Duration = Duration::from_millis(300);
@@ -36,11 +32,12 @@ pub(crate) struct OwnChild {
 }
 
 impl OwnChild {
-    /// Starts the command as a child of this program.
+    /// Starts the command as a child of this program; without streams, it inherits those of this program.
     pub fn start(
         command: &CommandSpec,
         environment: &[(String, std::ffi::OsString)],
-    ) -> Result<(Self, Option<OutputPipes>), WorkloadError> {
+        streams: Option<&OutputStreams>,
+    ) -> Result<Self, WorkloadError> {
         let (program, arguments) = split_command(command)?;
         let mut process = Command::new(program);
         process
@@ -52,23 +49,18 @@ impl OwnChild {
         if let Some(folder) = &command.folder {
             process.current_dir(folder);
         }
-        if command.reads_output() {
-            process.stdout(Stdio::piped()).stderr(Stdio::piped());
+        if let Some(streams) = streams {
+            streams.connect(&mut process)?;
         } else if command.output == OutputTarget::StandardError {
             process.stdout(Stdio::from(std::io::stderr()));
         }
-        let mut child = process
+        let child = process
             .spawn()
             .map_err(|problem| WorkloadError::not_started(command.program(), &problem))?;
-        let pipes = child.stdout.take().zip(child.stderr.take());
-        let pipes = pipes.map(|(output, error)| OutputPipes {
-            output: Box::new(output),
-            error: Box::new(error),
-        });
         let pid = Pid::from_child(&child);
         exclude_from_reaping(Some(pid));
         let exit = pidfd_open(pid, PidfdFlags::empty());
-        Ok((Self { child, exit }, pipes))
+        Ok(Self { child, exit })
     }
 
     /// Waits at most `at_most` for the command's exit; `None` if it still runs.
@@ -125,29 +117,15 @@ pub(crate) fn start_guarded(
     guard: &mut Guard,
     command: &CommandSpec,
     environment: &[(String, std::ffi::OsString)],
-) -> Result<Option<OutputPipes>, WorkloadError> {
+    streams: Option<&OutputStreams>,
+) -> Result<(), WorkloadError> {
     split_command(command)?;
-    let mut streams = Streams {
+    let (output, error) = streams.map_or((None, None), OutputStreams::paths);
+    let streams = Streams {
         no_input: command.no_input,
-        ..Streams::default()
+        output,
+        error,
     };
-    let mut pipes = None;
-    // The folder is removed when the guard has opened the pipes.
-    let mut folder = None;
-    if command.reads_output() || command.output == OutputTarget::StandardError {
-        // The guard opens the pipes by their names. Standard error itself is not opened this way: a file would be
-        // overwritten from its start.
-        let made = tempfile::Builder::new().prefix("sweetspot-").tempdir();
-        let made = made.map_err(WorkloadError::system(
-            "cannot create a folder for the command's output",
-        ))?;
-        let output = NamedPipe::new(made.path(), "output")?;
-        let error = NamedPipe::new(made.path(), "error")?;
-        streams.output = Some(output.name());
-        streams.error = Some(error.name());
-        pipes = Some((output, error));
-        folder = Some(made);
-    }
     let text = |value: &std::ffi::OsString| value.to_string_lossy().into_owned();
     guard.start_workload(WorkloadCommand {
         command: command
@@ -166,12 +144,7 @@ pub(crate) fn start_guarded(
             .as_ref()
             .map(|folder| folder.to_string_lossy().into_owned()),
     })?;
-    drop(folder);
-    let boxed = |pipe: NamedPipe| Box::new(pipe.reader) as Box<dyn Read + Send>;
-    Ok(pipes.map(|(output, error)| OutputPipes {
-        output: boxed(output),
-        error: boxed(error),
-    }))
+    Ok(())
 }
 
 /// Waits at most `at_most` for the exit of the guard's command; `None` if it still runs.
@@ -194,43 +167,6 @@ pub(crate) fn end_guarded(guard: &mut Guard) -> Result<(), WorkloadError> {
     match guard.end_workload()? {
         true => Ok(()),
         false => Err(GuardError::from(Refusal::WorkloadRemains).into()),
-    }
-}
-
-/// A pipe that another process of this user can open by its name. It is a file, because a process that was started by
-/// root does not show its open files under `/proc`.
-struct NamedPipe {
-    reader: File,
-    path: PathBuf,
-}
-
-impl NamedPipe {
-    /// Creates the pipe in a folder that only this user can open.
-    fn new(folder: &Path, name: &str) -> Result<Self, WorkloadError> {
-        let path = folder.join(name);
-        let made = mknodat(CWD, &path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0);
-        // Without waiting for a writer, because the guard opens the pipe later.
-        let opened = made.and_then(|()| {
-            let reader = open(
-                &path,
-                OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC,
-                Mode::empty(),
-            )?;
-            fcntl_setfl(&reader, OFlags::empty())?;
-            Ok(reader)
-        });
-        let reader = opened.map_err(|error| {
-            WorkloadError::system("cannot create a pipe for the command's output")(error.into())
-        })?;
-        Ok(Self {
-            reader: File::from(reader),
-            path,
-        })
-    }
-
-    /// The path by which another process can open the pipe for writing.
-    fn name(&self) -> String {
-        self.path.to_string_lossy().into_owned()
     }
 }
 

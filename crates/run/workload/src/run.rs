@@ -8,11 +8,14 @@ use sweetspot_link::Control;
 
 use crate::WorkloadError;
 use crate::command::CommandSpec;
+use crate::counter::ProgressCounter;
 use crate::lease::Lease;
 use crate::output::OutputReader;
 use crate::process::{OwnChild, end_descendants, end_guarded, start_guarded, wait_guarded};
-use crate::progress::{ProgressCounter, ProgressReader, WorkloadEvent};
+use crate::progress::{ProgressReader, WorkloadEvent};
+use crate::recognition::RecognisedFormat;
 use crate::signals::SignalSource;
+use crate::streams::OutputStreams;
 
 /// How long the last output of a command is read if a process that it has left running may never close the pipe.
 const LAST_OUTPUT_TIMEOUT: Duration = Duration::from_millis(100);
@@ -200,18 +203,21 @@ impl<'r, 'g> RunInProgress<'r, 'g> {
     ) -> Result<Self, WorkloadError> {
         let mut environment = command.environment.clone();
         environment.extend(reader.environment());
-        if command.reads_output() {
+        let streams = OutputStreams::create(command, lease.is_some())?;
+        let has_pipe = streams.as_ref().is_some_and(OutputStreams::has_pipe);
+        if has_pipe && command.reads_output() {
             // Without this, Python buffers its output when it does not write to a terminal.
             environment.push(("PYTHONUNBUFFERED".to_owned(), "1".into()));
         }
-        let (child, pipes) = match &mut lease {
-            Some(lease) => (None, start_guarded(lease.guard(), command, &environment)?),
-            None => {
-                let (child, pipes) = OwnChild::start(command, &environment)?;
-                (Some(child), pipes)
+        let child = match &mut lease {
+            Some(lease) => {
+                start_guarded(lease.guard(), command, &environment, streams.as_ref())?;
+                None
             }
+            None => Some(OwnChild::start(command, &environment, streams.as_ref())?),
         };
-        let output = OutputReader::start(command, pipes);
+        let ends = streams.map(OutputStreams::into_ends);
+        let output = OutputReader::start(command, ends);
         let mut run = Self {
             lease,
             child,
@@ -242,6 +248,12 @@ impl<'r, 'g> RunInProgress<'r, 'g> {
     /// The command's progress so far.
     pub fn progress(&self) -> &ProgressCounter {
         self.reader.counter()
+    }
+
+    /// The format of progress that was recognised in the output; `None` as long as there is none, and if the command
+    /// reports items over the shared-memory link.
+    pub fn recognised(&self) -> Option<RecognisedFormat> {
+        self.reader.recognised()
     }
 
     /// The signal that this program has received, if any.

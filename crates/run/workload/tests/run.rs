@@ -134,7 +134,7 @@ fn recorded(command: &CommandSpec, reader: &mut ProgressReader, link: Option<&Pa
 #[test]
 fn the_last_output_counts() {
     let mut command = shell("for i in 1 2 3 1 2; do echo $i; done; printf 5");
-    command.progress = Some(r"^(\d+)$".parse().unwrap());
+    command.progress = r"^(\d+)$".parse().unwrap();
     let mut reader = ProgressReader::without_link();
     let recorder = recorded(&command, &mut reader, None);
     assert_eq!(reader.counter().items(), Some(3.0 + 5.0));
@@ -149,11 +149,49 @@ fn the_last_output_counts() {
 #[test]
 fn reports_over_the_link_take_precedence_over_the_output() {
     let mut command = shell("for i in 1 2 3 4; do echo $i; sleep 0.1; done");
-    command.progress = Some(r"^(\d+)$".parse().unwrap());
+    command.progress = r"^(\d+)$".parse().unwrap();
     let mut reader = ProgressReader::with_link().unwrap();
     let folder = reader.link_folder().unwrap().to_owned();
     let recorder = recorded(&command, &mut reader, Some(&folder));
     assert_eq!(reader.counter().items(), Some(200.0));
     let by_link = |progress: &&Progress| matches!(progress.reporter, Reporter::Link(_));
     assert_eq!(recorder.progress.iter().filter(by_link).count(), 2);
+}
+
+#[test]
+fn progress_is_recognised_on_both_streams() {
+    let mut command = shell(
+        r"for i in 1 2 3 4 5 6; do echo step $i: loss 0.5; done;
+          for i in 1 2 3; do printf '\rEpoch 0: 10%%|#  | %s/3 [00:00<00:09, 1.0it/s]' $i >&2; done",
+    );
+    command.progress = "auto".parse().unwrap();
+    let mut reader = ProgressReader::without_link();
+    let recorder = recorded(&command, &mut reader, None);
+    // The bar of a known program takes precedence over plain lines.
+    assert_eq!(reader.counter().items(), Some(3.0));
+    let found = reader.recognised().unwrap();
+    assert_eq!(found.to_string(), "tqdm, counted in `it`");
+    assert!(
+        recorder
+            .progress
+            .iter()
+            .all(|one| reader.counter().counts(one))
+    );
+    command.progress = "steps".parse().unwrap();
+    let mut reader = ProgressReader::without_link();
+    recorded(&command, &mut reader, None);
+    assert_eq!(reader.counter().items(), Some(6.0));
+    command.progress = "none".parse().unwrap();
+    let mut reader = ProgressReader::without_link();
+    recorded(&command, &mut reader, None);
+    assert_eq!(reader.counter().items(), None);
+}
+
+#[test]
+fn the_order_of_both_streams_is_kept() {
+    let mut command = shell("for i in 1 2 3 4 5 6 7 8; do echo out $i; echo err $i >&2; done");
+    command.progress = "auto".parse().unwrap();
+    let outcome = run(&command, RunLimits::default()).unwrap();
+    let expected: String = (1..=8).map(|i| format!("out {i}\nerr {i}\n")).collect();
+    assert_eq!(outcome.output, expected);
 }

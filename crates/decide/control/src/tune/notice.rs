@@ -120,7 +120,7 @@ impl Display for TuneNotice {
         match self {
             Self::NoProgress { waited, needed_for } => write!(
                 f,
-                "no progress was reported in {waited:.0}, but {needed_for} needs it: {PROGRESS_HELP}"
+                "no progress was found in the first {waited:.0}, and {needed_for} needs it. The job goes on, and its output is still searched. {PROGRESS_HELP}"
             ),
             Self::ProgressStalled(time) => write!(
                 f,
@@ -185,4 +185,4 @@ impl Display for TuneNotice {
 }
 
 /// Help text on how a job reports its progress.
-pub const PROGRESS_HELP: &str = "report it by `sweetspot.progress(items=N)` in a Python program, `sweetspot_progress` in C or `Writer::progress` in Rust (docs/link.md), or give a progress pattern for the command's output; the objective power needs none";
+pub const PROGRESS_HELP: &str = "If the program prints its progress, give a pattern for it: --progress 'step ([0-9]+)' for a count, --progress 'images/sec: ([0-9.]+)' for a rate. Otherwise call `sweetspot.progress(items=N)` after each step in Python, `sweetspot_progress` in C or `Writer::progress` in Rust (docs/link.md). The objective power needs no progress";

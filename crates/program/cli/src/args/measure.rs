@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use sweetspot_measure::MethodChoice;
-use sweetspot_session::measure::{ProgressPattern, RunWindow};
+use sweetspot_session::measure::{ProgressSource, RunWindow};
 
 use super::shared::{AsRootArg, TextExportArgs};
 
@@ -49,12 +49,14 @@ pub struct MeasureArgs {
     #[arg(long)]
     pub idle: bool,
 
-    /// A regular expression that finds progress in the command's output. Its group is the number of items done so far,
-    /// or items per second if the pattern contains a unit such as `images/sec: ([0-9.]+)`. To be explicit, name the
-    /// group: `(?<items>..)` for the total, `(?<more>..)` for items since the last match, `(?<rate>..)` for items per
-    /// second.
-    #[arg(long, value_name = "REGEX")]
-    pub progress: Option<ProgressPattern>,
+    /// Where progress is found in the command's output: auto (it is recognised), none (the output is not read), the name
+    /// of its format (tqdm, lightning, huggingface, rich, ultralytics, fastai, keras, timm, imagenet, nanogpt, megatron,
+    /// mmengine, detectron2, darknet, steps, rates) or a regular expression. The group of an expression is the number of
+    /// items done so far, or items per second if the pattern contains a unit such as `images/sec: ([0-9.]+)`. To be
+    /// explicit, name the group: `(?<items>..)` for the total, `(?<more>..)` for items since the last match,
+    /// `(?<rate>..)` for items per second.
+    #[arg(long, value_name = "NAME|REGEX", default_value = "auto")]
+    pub progress: ProgressSource,
 
     /// Measurement method: auto (the best one available), counter (the GPU's energy counter), buffer (power samples
     /// buffered by the driver), poll:TIME (read the power sensor every TIME).

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use sweetspot_quantity::{Megahertz, Watts, parse_bare};
-use sweetspot_session::measure::ProgressPattern;
+use sweetspot_session::measure::ProgressSource;
 
 use super::shared::{CriteriaArgs, PreferArgs, SudoArgs, TextExportArgs};
 
@@ -52,9 +52,9 @@ pub struct RunArgs {
     #[arg(long)]
     pub measure: bool,
 
-    /// A regular expression that finds progress in the command's output, as with `measure`.
-    #[arg(long, value_name = "REGEX")]
-    pub progress: Option<ProgressPattern>,
+    /// Where progress is found in the command's output, as with `measure` [default: auto].
+    #[arg(long, value_name = "NAME|REGEX")]
+    pub progress: Option<ProgressSource>,
 
     #[command(flatten)]
     pub export: TextExportArgs,

@@ -8,7 +8,7 @@ use clap::Args;
 use sweetspot_decide::search::StrategyName;
 use sweetspot_measure::MethodChoice;
 use sweetspot_quantity::{Celsius, Ratio, Seconds, parse_bare};
-use sweetspot_session::measure::{ProgressPattern, RunWindow};
+use sweetspot_session::measure::{ProgressSource, RunWindow};
 use sweetspot_study::{Certainty, EnergyOf, Order, Until};
 
 use super::shared::{
@@ -118,8 +118,9 @@ pub struct SweepArgs {
     #[arg(long, value_name = "WINDOW", help_heading = "Runs")]
     pub window: Option<RunWindow>,
 
-    /// A regular expression that finds progress in the command's output, as with `measure`.
-    #[arg(long, value_name = "REGEX", value_parser = parse_pattern, help_heading = "Runs")]
+    /// Where progress is found in the command's output, as with `measure` [default: auto, or none if parameters or
+    /// numbers of GPUs are axes, because a step is then not always the same work].
+    #[arg(long, value_name = "NAME|REGEX", value_parser = parse_progress, help_heading = "Runs")]
     pub progress: Option<String>,
 
     /// Measurement method, as with `measure`: auto, counter, buffer, poll:TIME [default: auto].
@@ -226,10 +227,10 @@ fn parse_parameter(text: &str) -> Result<(String, String), String> {
     Ok((name.trim().to_owned(), values.to_owned()))
 }
 
-/// Checks that a regular expression for progress is valid.
-fn parse_pattern(text: &str) -> Result<String, String> {
-    let pattern: Result<ProgressPattern, _> = text.parse();
-    pattern
+/// Checks that a source of progress is valid.
+fn parse_progress(text: &str) -> Result<String, String> {
+    let source: Result<ProgressSource, _> = text.parse();
+    source
         .map(|_| text.to_owned())
         .map_err(|error| error.to_string())
 }

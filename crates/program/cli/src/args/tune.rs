@@ -7,7 +7,7 @@ use clap::Args;
 use sweetspot_control::tune::TuneKnob;
 use sweetspot_decide::search::StrategyName;
 use sweetspot_quantity::{Ratio, Seconds};
-use sweetspot_session::measure::ProgressPattern;
+use sweetspot_session::measure::ProgressSource;
 
 use super::shared::{CriteriaArgs, SudoArgs, WorkArgs, parse_positive_seconds};
 use super::sweep::parse_share;
@@ -15,9 +15,10 @@ use super::sweep::parse_share;
 /// Find the best setting for a training job while it runs, and keep it.
 ///
 /// Waits until the command runs steadily, measures it at the GPU's default settings, tries a few settings for some
-/// seconds each, and keeps the best one; when the load changes, it searches again. The command must report its
-/// progress, over a shared-memory link (one line of Python, see docs/link.md) or in its output (--progress). The
-/// previous settings are restored at the end, whatever happens.
+/// seconds each, and keeps the best one; when the load changes, it searches again. The command's
+/// progress is recognised in its output if it prints a progress bar or step counts in a usual form (--progress);
+/// otherwise it reports it over a shared-memory link (one line of Python, see docs/link.md). The previous settings are
+/// restored at the end, whatever happens.
 #[derive(Debug, Args)]
 #[command(after_help = TUNE_EXAMPLES)]
 pub struct TuneArgs {
@@ -46,10 +47,10 @@ pub struct TuneArgs {
     #[arg(long)]
     pub fresh: bool,
 
-    /// A regular expression that finds progress in the command's output, as with `measure`: a running total, or the
-    /// current rate (an average since the start reacts too slowly to a new setting).
-    #[arg(long, value_name = "REGEX")]
-    pub progress: Option<ProgressPattern>,
+    /// Where progress is found in the command's output, as with `measure`. A pattern must match a running total or the
+    /// current rate: an average since the start reacts too slowly to a new setting.
+    #[arg(long, value_name = "NAME|REGEX", default_value = "auto")]
+    pub progress: ProgressSource,
 
     #[command(flatten)]
     pub criteria: CriteriaArgs,

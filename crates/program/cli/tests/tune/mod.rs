@@ -212,6 +212,45 @@ fn progress_may_restart_and_the_cap_may_not_bind() {
 }
 
 #[test]
+fn a_training_that_nobody_changed_is_tuned() {
+    let folder = tempfile::tempdir().unwrap();
+    let profile = gpu(folder.path(), &FOUR_CAPS);
+    let host = TestHost::new(&profile.display().to_string());
+    let flags = "--objective energy --strategy exhaustive --export-json - -- env -u SWEETSPOT_LINK";
+    let output = tune(&host, folder.path(), &training(flags, "60"))
+        .output()
+        .unwrap();
+    let err = text(&output.stderr);
+    assert!(output.status.success(), "{err}");
+    let document = json(&output);
+    assert_eq!(document["status"], "settled", "{document}");
+    assert!(document["items"].as_f64().unwrap() > 0.0, "{document}");
+    let found = "progress was found in the command's output: steps, counted in `step`";
+    assert_eq!(err.matches(found).count(), 1, "{err}");
+}
+
+#[test]
+fn a_job_without_progress_gets_one_message() {
+    let folder = tempfile::tempdir().unwrap();
+    let host = TestHost::new("v100");
+    let args = ["--", "sh", "-c", "echo works; sleep 14; echo done"];
+    let output = tune(&host, folder.path(), &args).output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let (out, err) = (text(&output.stdout), text(&output.stderr));
+    assert!(out.starts_with("works\ndone\n"), "{out}");
+    assert_eq!(
+        err.matches("no progress was found in the first 10 s")
+            .count(),
+        1,
+        "{err}"
+    );
+    for form in ["--progress 'step ([0-9]+)'", "sweetspot.progress(items=N)"] {
+        assert!(err.contains(form), "{err}");
+    }
+    assert!(out.contains("Not tuned: no progress was found"), "{out}");
+}
+
+#[test]
 fn the_command_works_on_the_gpu_that_is_tuned() {
     let folder = tempfile::tempdir().unwrap();
     let host = TestHost::new("v100:2");

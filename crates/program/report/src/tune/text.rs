@@ -260,7 +260,7 @@ fn ending_text(job: &TunedJob) -> String {
         }
         (Some(why), _) => format!("Not tuned: {why}.\n{done}"),
         (None, Some(needed)) => format!(
-            "Not tuned: no progress was reported, and {needed} needs it: {PROGRESS_HELP}.\n{done}"
+            "Not tuned: no progress was found, and {needed} needs it. {PROGRESS_HELP}.\n{done}"
         ),
         (None, None) if job.tuned.ended_early && was_tuned => format!(
             "The job ended before a setting was found for its last load: it needs about a minute of steady work.\n{done}"

@@ -13,7 +13,7 @@ use super::result::{
     DeviceRun, IdleEnergy, Measurement, PhaseSummary, RunMeasurement, TotalEnergy,
 };
 use super::run::MeasuredRun;
-use super::{Machine, MeasureRequest};
+use super::{Machine, MeasureRequest, ProgressSource};
 
 /// Computes the result of a measurement from the readings and the command's reports. `idle` is the time span
 /// in which the idle devices were measured.
@@ -147,8 +147,8 @@ fn evaluate_run(
         warnings.extend(device_warnings(device, &window));
     }
     let energy = total_energy(&device_runs, &window);
-    if request.progress.is_some() && !reports.is_output_matched {
-        warnings.push("the progress pattern matched nothing in the command's output".to_owned());
+    if !reports.is_output_matched {
+        warnings.extend(missing_progress_warning(&request.progress));
     }
     if run.outcome.left_processes {
         warnings.push(
@@ -294,4 +294,18 @@ fn summarise_phases(devices: &[DeviceRun]) -> Option<Result<Vec<PhaseSummary>, S
     Some(Ok(summaries
         .filter(|phase| phase.time > Seconds::ZERO)
         .collect()))
+}
+
+/// The warning that no progress was found in the output although the request says where it is.
+fn missing_progress_warning(progress: &ProgressSource) -> Option<String> {
+    match progress {
+        ProgressSource::Off | ProgressSource::Automatic => None,
+        ProgressSource::Pattern(_) => {
+            Some("the progress pattern matched nothing in the command's output".to_owned())
+        }
+        ProgressSource::Format(format) => Some(format!(
+            "no progress in the format `{}` was found in the command's output",
+            format.name()
+        )),
+    }
 }

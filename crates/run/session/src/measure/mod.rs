@@ -15,7 +15,7 @@ pub use result::{
 };
 pub use samples::series;
 pub use sweetspot_measure::{RunWindow, UnknownWindow};
-pub use sweetspot_workload::{InvalidPattern, ProgressPattern};
+pub use sweetspot_workload::{InvalidPattern, ProgressSource};
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -53,8 +53,8 @@ pub struct MeasureRequest {
     pub window: RunWindow,
     /// Whether to measure the idle devices first, and to report the energy above their idle power too.
     pub idle: bool,
-    /// The pattern that finds progress in the command's output; `None` if the output is not searched.
-    pub progress: Option<ProgressPattern>,
+    /// Where progress is found in the command's output.
+    pub progress: ProgressSource,
     /// The method by which energy is measured.
     pub method: MethodChoice,
     /// Whether standard output is reserved for the result document; the command's output then goes to standard error.
@@ -82,7 +82,7 @@ impl MeasureRequest {
             prepare: None,
             window: RunWindow::Run,
             idle: false,
-            progress: None,
+            progress: ProgressSource::Automatic,
             method: MethodChoice::Auto,
             keep_stdout: false,
             quiet: false,
@@ -175,6 +175,7 @@ pub(crate) fn measure_on(
         signals,
         limits,
         observer,
+        recognised: None,
     };
     let idle = request.idle.then(|| measure_idle(&context)).transpose();
     let runs = idle.map(|idle| (idle, all_runs(&mut context, lease)));

@@ -83,8 +83,8 @@ impl Reports {
             reports.progress.push(*progress);
             let reporter = match progress.reporter {
                 Reporter::Link(ring) => ring.number,
-                Reporter::Output => 0,
-                Reporter::Exit => continue,
+                Reporter::Output(_) => 0,
+                Reporter::Exit(_) => continue,
             };
             reports
                 .moments

@@ -9,9 +9,9 @@ use sweetspot_measure::Sampler;
 use sweetspot_measure::math::Span;
 use sweetspot_quantity::Watts;
 use sweetspot_workload::{
-    CommandExit, CommandSpec, Lease, NoHandler, OutputTarget, Progress, ProgressReader, Reporter,
-    RunHandler, RunInProgress, RunLimits, RunOutcome, SignalSource, WorkloadError, WorkloadEvent,
-    run_until_exit,
+    CommandExit, CommandSpec, Lease, NoHandler, OutputTarget, Progress, ProgressReader,
+    RecognisedFormat, RunHandler, RunInProgress, RunLimits, RunOutcome, SignalSource,
+    WorkloadError, WorkloadEvent, run_until_exit,
 };
 
 use super::MeasureError;
@@ -26,6 +26,8 @@ pub struct RunContext<'a> {
     pub signals: &'a SignalSource,
     pub limits: RunLimits,
     pub observer: &'a mut dyn Observer,
+    /// The format of progress that the user was told about.
+    pub recognised: Option<RecognisedFormat>,
 }
 
 /// A finished run and the reports that the command made during it.
@@ -100,16 +102,22 @@ impl RunContext<'_> {
         );
         recorder.observer.clear();
         let outcome = outcome?;
+        if let Some(found) = reader
+            .recognised()
+            .filter(|found| Some(found) != self.recognised.as_ref())
+        {
+            let note = format!("items were counted in the command's output: {found}");
+            recorder.observer.note(&note);
+            self.recognised = Some(found);
+        }
         let RunRecorder {
             events,
             mut progress,
             ..
         } = recorder;
         let counter = reader.counter();
-        if counter.is_by_link() {
-            // If the command reports progress over the shared-memory link, progress in its output does not count.
-            progress.retain(|one| matches!(one.reporter, Reporter::Link(_)));
-        }
+        // If the command reports progress over the shared-memory link, progress in its output does not count.
+        progress.retain(|one| counter.counts(one));
         Ok(MeasuredRun {
             span: Span::new(outcome.began, outcome.exited),
             events,

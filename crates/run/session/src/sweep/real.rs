@@ -21,7 +21,7 @@ use crate::SessionError;
 use crate::host::{
     Gpu, all_gpus, descriptors, open_host, reopen_for_reading, select_working, visibility_variables,
 };
-use crate::measure::{MeasureRequest, ProgressPattern};
+use crate::measure::{MeasureRequest, ProgressSource};
 use crate::observer::Observer;
 
 /// A command and the real GPUs on which it runs.
@@ -253,11 +253,13 @@ fn check_program_exists(program: &str, folder: Option<&str>) -> Result<(), Sessi
 
 /// The request to measure the command, without the parameters of a configuration.
 fn measure_request(definition: &Definition) -> Result<MeasureRequest, SessionError> {
-    let progress = definition
-        .progress
-        .as_ref()
-        .map(|text| text.parse::<ProgressPattern>());
-    let progress = progress.transpose();
+    // A step need not be the same work with other parameters or numbers of GPUs, so steps are not recognised then.
+    let is_same_work = definition.axis.is_empty() && definition.gpus.is_none();
+    let progress = match &definition.progress {
+        Some(text) => text.parse::<ProgressSource>(),
+        None if is_same_work => Ok(ProgressSource::Automatic),
+        None => Ok(ProgressSource::Off),
+    };
     Ok(MeasureRequest {
         window: definition.window.clone().unwrap_or(RunWindow::Run),
         progress: progress.map_err(|error| SweepError::Progress(error.to_string()))?,

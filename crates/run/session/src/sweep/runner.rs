@@ -251,6 +251,7 @@ impl SweepRunner<'_, '_> {
                 ..RunLimits::default()
             },
             observer: &mut (),
+            recognised: None,
         };
         context.run(self.lease.as_mut())
     }

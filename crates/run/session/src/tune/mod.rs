@@ -19,7 +19,7 @@ use sweetspot_quantity::Ratio;
 use sweetspot_workload::{CommandExit, GuardProgram};
 
 use crate::SessionError;
-use crate::measure::ProgressPattern;
+use crate::measure::ProgressSource;
 use crate::observer::Observer;
 use choices::{Choice, Fingerprint};
 
@@ -30,8 +30,8 @@ pub struct TunedCommand {
     pub device: Option<String>,
     /// The command and its arguments.
     pub command: Vec<OsString>,
-    /// The pattern that finds progress in the command's output; `None` if the output is not searched.
-    pub progress: Option<ProgressPattern>,
+    /// Where progress is found in the command's output.
+    pub progress: ProgressSource,
     /// Whether standard output is reserved for the result document; the command's output then goes to standard error.
     pub keep_stdout: bool,
     /// Whether writes to the devices are forbidden.

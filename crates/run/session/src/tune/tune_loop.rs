@@ -8,7 +8,9 @@ use sweetspot_device::{Clock, Moment, MonotonicClock};
 use sweetspot_guard::GuardError;
 use sweetspot_link::Tuning as LinkTuning;
 use sweetspot_quantity::{Joules, Seconds, Watts};
-use sweetspot_workload::{Lease, Progress, RunHandler, RunInProgress, WorkloadEvent};
+use sweetspot_workload::{
+    Lease, Progress, RecognisedFormat, RunHandler, RunInProgress, WorkloadEvent,
+};
 
 use super::meter::EnergyMeter;
 use super::phases::PhaseTracker;
@@ -42,6 +44,8 @@ pub struct TuneLoop<'a> {
     /// shared-memory link.
     items: f64,
     phases: PhaseTracker,
+    /// The format of progress that was recognised in the output.
+    recognised: Option<RecognisedFormat>,
     /// The last energy reading: its moment, and the energy since the start.
     energy: Option<(Moment, Joules)>,
     power: Vec<(Seconds, Watts)>,
@@ -79,6 +83,7 @@ impl<'a> TuneLoop<'a> {
             observer,
             items: 0.0,
             phases: PhaseTracker::default(),
+            recognised: None,
             energy: None,
             power: Vec::new(),
             is_changed_externally: false,
@@ -148,6 +153,7 @@ impl RunHandler for TuneLoop<'_> {
             let at = at - self.began;
             self.step(run, TuneEvent::Energy { at, total });
         }
+        self.note_recognised(run);
         self.take_reports(run, events);
         if Instant::now() >= self.next_cap_check && !self.has_exited {
             self.next_cap_check = Instant::now() + CAP_CHECK_INTERVAL;
@@ -169,6 +175,16 @@ impl RunHandler for TuneLoop<'_> {
 }
 
 impl TuneLoop<'_> {
+    /// Tells the user where progress was found in the output.
+    fn note_recognised(&mut self, run: &RunInProgress<'_, '_>) {
+        let found = run.recognised();
+        if let Some(found) = found.filter(|found| Some(found) != self.recognised.as_ref()) {
+            let note = format!("progress was found in the command's output: {found}");
+            self.observer.note(&note);
+            self.recognised = Some(found);
+        }
+    }
+
     /// Passes the command's reports of items and phases to the tuner.
     fn take_reports(&mut self, run: &mut RunInProgress<'_, '_>, events: Vec<WorkloadEvent>) {
         let mut reports: Vec<Progress> = Vec::new();

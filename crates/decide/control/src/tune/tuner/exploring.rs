@@ -26,7 +26,7 @@ const MIN_EXPLORING_TIME: f64 = 35.0;
 /// job's energy.
 const MAX_EXCESS_OVER_BEST: f64 = 0.021;
 /// The user is notified if no progress is reported within this time, in seconds.
-const FIRST_PROGRESS_TIMEOUT: f64 = 60.0;
+const FIRST_PROGRESS_TIMEOUT: f64 = 10.0;
 /// The tuner gives up if the relative noise of a measurement window is above this.
 const MAX_NOISE: f64 = 0.05;
 /// The usual cost of exploring, in seconds of lost time: about 20 s at settings that are some 15 % slower.
