@@ -29,6 +29,7 @@ mod sudo;
 mod sweep;
 mod tune;
 mod unwritable;
+mod version;
 
 /// The tests of a file that is not declared would never run.
 #[test]

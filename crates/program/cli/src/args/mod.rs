@@ -41,12 +41,15 @@ pub use study::{StudyArgs, StudyCommand, TaskArgs};
 pub use sweep::SweepArgs;
 pub use tune::TuneArgs;
 
+/// The version with the commit that the program is built from, if the build script knows it: `0.1.0 (abc1234)`.
+const VERSION: &str = env!("SWEETSPOT_VERSION");
+
 /// Measure and lower the energy that deep learning needs on GPUs.
 ///
 /// A GPU rarely needs all the power it may draw: a lower power cap can save a quarter of the energy if a job may take
 /// somewhat longer. Sweetspot finds the setting with the trade-off that suits you.
 #[derive(Debug, Parser)]
-#[command(name = "sweetspot", version, max_term_width = 100)]
+#[command(name = "sweetspot", version = VERSION, max_term_width = 100)]
 pub struct Cli {
     /// Write a log to standard error, for bug reports: off, error, warn, info, debug, trace [default: off] (also
     /// SWEETSPOT_LOG=LEVEL).
