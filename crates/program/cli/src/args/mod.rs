@@ -4,6 +4,8 @@ mod compare;
 mod devices;
 mod doctor;
 mod fit;
+#[cfg(feature = "generate")]
+mod generate;
 mod hold;
 mod measure;
 mod network;
@@ -27,6 +29,8 @@ pub use compare::CompareArgs;
 pub use devices::DevicesArgs;
 pub use doctor::DoctorArgs;
 pub use fit::FitArgs;
+#[cfg(feature = "generate")]
+pub use generate::{GenerateArgs, GenerateCommand};
 pub use hold::{HoldArgs, HoldCommand, KnobName, ModeName, ObjectiveName, SensorName};
 pub use measure::MeasureArgs;
 pub use network::{NetworkArgs, RowGrouping};
@@ -87,4 +91,7 @@ pub enum Command {
     Guard(GuardArgs),
     #[command(hide = true)]
     RootGuard(RootGuardArgs),
+    #[cfg(feature = "generate")]
+    #[command(hide = true)]
+    Generate(GenerateArgs),
 }
