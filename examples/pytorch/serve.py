@@ -15,7 +15,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../python/src"))
-import sweetspot  # for hold: `pip install ./python` makes the line above needless
+import sweetspot  # for hold: with the wheel installed the line above is needless
 
 try:
     import torch

@@ -14,7 +14,7 @@ import torch
 import torchvision
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../python/src"))
-import sweetspot  # the link, 1: `pip install ./python` makes the line above needless
+import sweetspot  # the link, 1: with the wheel installed the line above is needless
 
 
 def main():

@@ -1,4 +1,8 @@
-//! Finds the simulated NVML library that cargo has built, and embeds it in the program.
+//! Finds the simulated NVML library that cargo has built, and embeds it in the program. Finds the commit that
+//! `sweetspot --version` names.
+
+#[path = "build/commit.rs"]
+mod commit;
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -7,6 +11,8 @@ use std::path::{Path, PathBuf};
 const LIBRARY_FILE: &str = "libsweetspot_nvml_sim_library.so";
 /// The environment variable with the path of a prebuilt library, which is needed to build for another processor.
 const PATH_VARIABLE: &str = "SWEETSPOT_NVML_SIM_LIBRARY";
+/// The environment variable with the commit to name. Packages set it; if it is empty, no commit is named.
+const COMMIT_VARIABLE: &str = "SWEETSPOT_COMMIT";
 const UNEXPECTED_FOLDER: &str = "OUT_DIR is not in a target folder of cargo";
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -23,7 +29,36 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("cargo:rustc-env=SWEETSPOT_NVML_SIM={}", copy.display());
     println!("cargo:rerun-if-changed={}", library.display());
     println!("cargo:rerun-if-env-changed={PATH_VARIABLE}");
+    set_version()
+}
+
+/// Sets the text that `sweetspot --version` prints after the program's name.
+fn set_version() -> Result<(), Box<dyn std::error::Error>> {
+    println!("cargo:rerun-if-env-changed={COMMIT_VARIABLE}");
+    let commit = match env::var(COMMIT_VARIABLE) {
+        Ok(commit) => Some(commit).filter(|commit| !commit.is_empty()),
+        Err(_) => find_commit_of_checkout()?,
+    };
+    let version = env::var("CARGO_PKG_VERSION")?;
+    match commit {
+        Some(commit) => println!("cargo:rustc-env=SWEETSPOT_VERSION={version} ({commit})"),
+        None => println!("cargo:rustc-env=SWEETSPOT_VERSION={version}"),
+    }
     Ok(())
+}
+
+/// Returns the commit of the checkout, and tells cargo to ask again when a source of the program changes.
+fn find_commit_of_checkout() -> Result<Option<String>, Box<dyn std::error::Error>> {
+    let root = Path::new(&env::var("CARGO_MANIFEST_DIR")?).join("../../..");
+    let root = root.canonicalize()?;
+    let sources = commit::list_sources(&root)?;
+    let commit = commit::find_commit(&root, &sources);
+    if commit.is_some() {
+        for source in sources {
+            println!("cargo:rerun-if-changed={}", source.display());
+        }
+    }
+    Ok(commit)
 }
 
 /// Returns the path of the library. Cargo builds build dependencies for the machine that builds, in

@@ -13,6 +13,8 @@ mod doctor;
 mod documents;
 mod exit;
 mod fit;
+#[cfg(feature = "generate")]
+mod generate;
 mod guard_launcher;
 mod hints;
 mod hold;
@@ -75,6 +77,9 @@ fn become_calling_user(cli: &Cli) -> Result<()> {
         | Command::Restore
         | Command::Guard(_)
         | Command::RootGuard(_) => return Ok(()),
+        // An administrator writes man pages to a folder of root's.
+        #[cfg(feature = "generate")]
+        Command::Generate(_) => return Ok(()),
         Command::Run(args) => (true, args.sudo.root),
         Command::Sweep(args) => (true, args.sudo.root),
         Command::Tune(args) => (true, args.sudo.root),
@@ -140,6 +145,8 @@ fn run_command(cli: Cli) -> Result<Outcome> {
         Command::Policy(args) => serve::run_policy(&args),
         Command::Guard(args) => run::serve_guard(args),
         Command::RootGuard(args) => root_guard::run(&args),
+        #[cfg(feature = "generate")]
+        Command::Generate(args) => generate::run(&args),
     }
 }
 

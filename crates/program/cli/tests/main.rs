@@ -31,6 +31,7 @@ mod sudo;
 mod sweep;
 mod tune;
 mod unwritable;
+mod version;
 mod zeus_service;
 
 /// The tests of a file that is not declared would never run.

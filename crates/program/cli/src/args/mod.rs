@@ -4,6 +4,8 @@ mod compare;
 mod devices;
 mod doctor;
 mod fit;
+#[cfg(feature = "generate")]
+mod generate;
 mod hold;
 mod measure;
 mod network;
@@ -27,6 +29,8 @@ pub use compare::CompareArgs;
 pub use devices::DevicesArgs;
 pub use doctor::DoctorArgs;
 pub use fit::FitArgs;
+#[cfg(feature = "generate")]
+pub use generate::{GenerateArgs, GenerateCommand};
 pub use hold::{HoldArgs, HoldCommand, KnobName, ModeName, ObjectiveName, SensorName};
 pub use measure::MeasureArgs;
 pub use network::{NetworkArgs, RowGrouping};
@@ -41,12 +45,15 @@ pub use study::{StudyArgs, StudyCommand, TaskArgs};
 pub use sweep::SweepArgs;
 pub use tune::TuneArgs;
 
+/// The version with the commit that the program is built from, if the build script knows it: `0.1.0 (abc1234)`.
+const VERSION: &str = env!("SWEETSPOT_VERSION");
+
 /// Measure and lower the energy that deep learning needs on GPUs.
 ///
 /// A GPU rarely needs all the power it may draw: a lower power cap can save a quarter of the energy if a job may take
 /// somewhat longer. Sweetspot finds the setting with the trade-off that suits you.
 #[derive(Debug, Parser)]
-#[command(name = "sweetspot", version, max_term_width = 100)]
+#[command(name = "sweetspot", version = VERSION, max_term_width = 100)]
 pub struct Cli {
     /// Write a log to standard error, for bug reports: off, error, warn, info, debug, trace [default: off] (also
     /// SWEETSPOT_LOG=LEVEL).
@@ -84,4 +91,7 @@ pub enum Command {
     Guard(GuardArgs),
     #[command(hide = true)]
     RootGuard(RootGuardArgs),
+    #[cfg(feature = "generate")]
+    #[command(hide = true)]
+    Generate(GenerateArgs),
 }
