@@ -288,11 +288,7 @@ fn missing_progress_is_reported_with_the_ways_to_give_it() {
         .iter()
         .map(ToString::to_string)
         .collect::<String>();
-    for way in [
-        "sweetspot.progress",
-        "sweetspot_progress",
-        "a progress pattern",
-    ] {
+    for way in ["sweetspot.progress", "sweetspot_progress", "--progress"] {
         assert!(text.contains(way), "{text}");
     }
     assert_eq!(job.notices.len(), 1);
