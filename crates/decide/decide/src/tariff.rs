@@ -75,13 +75,18 @@ impl Price {
         &self.currency
     }
 
+    /// Whether only energy has a price, so that the setting with the least energy also costs least.
+    pub fn is_for_energy_only(&self) -> bool {
+        self.per_device_hour == 0.0
+    }
+
     /// Whether energy has a price; if not, only device time is paid for, and the energy need not be known.
     pub(crate) fn needs_energy(&self) -> bool {
         self.per_kwh > 0.0
     }
 
     /// The price of this energy and this device time together.
-    pub(crate) fn total(&self, energy: Joules, device_time: Seconds) -> f64 {
+    pub fn total(&self, energy: Joules, device_time: Seconds) -> f64 {
         energy.get() / JOULES_PER_KWH * self.per_kwh
             + device_time.get() / SECONDS_PER_HOUR * self.per_device_hour
     }

@@ -26,7 +26,9 @@ mod template;
 mod text_field;
 mod until_sure;
 
-pub use axes::{AxesError, AxisError, ResolvedAxes, SupportedKnobs, parse_axis, resolve_axes};
+pub use axes::{
+    AxesError, AxisError, KnobValues, ResolvedAxes, SupportedKnobs, parse_axis, resolve_axes,
+};
 pub use configuration::{Axis, BATCH_PARAMETER, Configuration};
 pub use definition::{AxisText, Definition, DefinitionError};
 pub use error::StudyError;

@@ -272,6 +272,19 @@ impl Plan {
             .saturating_mul(self.max_repeats() as usize)
     }
 
+    /// The number of runs that are expected to follow those in `points`; `None` if only their maximum is known.
+    pub fn expected_runs(&self, points: &[Point], of: EnergyOf) -> Option<usize> {
+        let pending = self.pending(points, of).len();
+        match &self.search {
+            Some(search) if pending > 0 => {
+                let done: usize = points.iter().map(|point| point.runs.len()).sum();
+                let typical = search.typical_runs(self)?;
+                Some(typical.saturating_sub(done).max(pending))
+            }
+            _ => Some(pending),
+        }
+    }
+
     /// The number of runs that each configuration needs, given the results of the runs so far.
     fn repeats_needed(&self, points: &[Point], of: EnergyOf) -> Vec<u32> {
         match &self.until_sure {
@@ -313,11 +326,13 @@ impl Plan {
         }
     }
 
-    /// The key by which runs are sorted into the order of the plan.
-    fn order_key(&self, task: Task) -> (u64, u64) {
+    /// The key by which runs are sorted into the order of the plan. The reference always begins: without it nothing can
+    /// be compared, and its time tells how long the sweep will take.
+    fn order_key(&self, task: Task) -> (bool, u64, u64) {
         let repeat = u64::from(task.repeat);
         let index = task.configuration as u64;
-        match self.order {
+        let is_first = task.configuration == self.reference && task.repeat == 0;
+        let (major, minor) = match self.order {
             Order::AsGiven => (index, repeat),
             Order::Random => {
                 let draw = Seed::new(self.seed).label("order").number(repeat);
@@ -327,6 +342,7 @@ impl Plan {
                 (repeat, self.configurations.len() as u64 - index)
             }
             Order::Interleaved => (repeat, index),
-        }
+        };
+        (!is_first, major, minor)
     }
 }

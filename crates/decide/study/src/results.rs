@@ -253,6 +253,13 @@ pub struct Subject {
     pub workload: WorkloadInfo,
 }
 
+impl Subject {
+    /// The workload and its device.
+    pub fn name(&self) -> String {
+        format!("{} on {}", self.workload.name, self.device_name)
+    }
+}
+
 /// A study and its results.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Study {
@@ -328,8 +335,7 @@ impl Study {
 
     /// The name of the study: its workload and its device.
     pub fn name(&self) -> String {
-        let subject = &self.subject;
-        format!("{} on {}", subject.workload.name, subject.device_name)
+        self.subject.name()
     }
 
     /// Compares the points with the reference; a candidate of the comparison has the index of its point.

@@ -63,6 +63,9 @@ pub struct SearchError(String);
 
 /// The maximum number of runs of a guided search, including the last run, which is that of its recommendation.
 const MAX_GUIDED_RUNS: usize = 16;
+/// The usual number of runs of a guided search: the median of 144 searches for energy, EDP and EDS on the published
+/// curves and on those of an H200, of which nine in ten ended within 10 runs.
+const TYPICAL_GUIDED_RUNS: usize = 6;
 /// The maximum number of points that a search takes from an earlier study; more would add little information.
 const MAX_PRIOR_POINTS: usize = 8;
 
@@ -83,6 +86,15 @@ impl StudySearch {
             _ => all,
         };
         self.run_limit.map_or(own, |limit| own.min(limit as usize))
+    }
+
+    /// The usual number of runs of the search; `None` if it depends too much on the curves.
+    pub(crate) fn typical_runs(&self, plan: &Plan) -> Option<usize> {
+        match self.strategy {
+            StrategyName::Guided => Some(TYPICAL_GUIDED_RUNS.min(self.max_runs(plan))),
+            StrategyName::Exhaustive => Some(self.max_runs(plan)),
+            StrategyName::Golden | StrategyName::Linear => None,
+        }
     }
 
     /// The next run to make; `None` if the search has stopped and its recommendation was run.

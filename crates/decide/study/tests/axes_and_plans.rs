@@ -18,7 +18,7 @@ fn caps() -> Domain<Watts> {
 
 fn axis(text: &str) -> Result<Vec<f64>, String> {
     parse_axis(text, &caps(), Watts::new(5.0), "v100")
-        .map(|values| values.into_iter().map(Watts::get).collect())
+        .map(|axis| axis.values.into_iter().map(Watts::get).collect())
         .map_err(|error| error.to_string())
 }
 
@@ -48,10 +48,30 @@ fn all_includes_both_ends_even_between_steps() {
         max: Watts::new(108.0),
     };
     let all = parse_axis("all", &odd, Watts::new(5.0), "odd").unwrap();
-    assert_eq!(all, [101.0, 106.0, 108.0].map(Watts::new));
+    assert_eq!(all.values, [101.0, 106.0, 108.0].map(Watts::new));
     let levels = Domain::Levels([510.0, 652.0].map(Megahertz::new).to_vec());
     let all = parse_axis("all", &levels, Megahertz::new(5.0), "odd").unwrap();
-    assert_eq!(all, [510.0, 652.0].map(Megahertz::new));
+    assert_eq!(all.values, [510.0, 652.0].map(Megahertz::new));
+}
+
+#[test]
+fn a_value_between_two_levels_becomes_the_nearest() {
+    let clocks =
+        |mhz: &[f64]| -> Vec<Megahertz> { mhz.iter().copied().map(Megahertz::new).collect() };
+    let levels = Domain::Levels(clocks(&[510.0, 652.0, 802.0]));
+    let read = |text: &str| parse_axis(text, &levels, Megahertz::new(1.0), "gpu");
+    let axis = read("600..800:100").unwrap();
+    assert_eq!(axis.values, clocks(&[652.0, 802.0]));
+    let replaced = [(600.0, 652.0), (700.0, 652.0), (800.0, 802.0)];
+    assert_eq!(
+        axis.replaced,
+        replaced.map(|(from, to)| (Megahertz::new(from), Megahertz::new(to)))
+    );
+    // A clock that the GPU cannot have is no typing error of a few megahertz.
+    assert_eq!(
+        read("652,900").unwrap_err().to_string(),
+        "900 MHz is not supported by gpu: the nearest value is 802 MHz"
+    );
 }
 
 #[test]
@@ -201,14 +221,15 @@ fn order(plan: &Plan, points: &[Point]) -> Vec<usize> {
 }
 
 #[test]
-fn every_second_round_is_reversed() {
+fn the_reference_begins_and_every_second_round_is_reversed() {
     let plan = three(Order::Interleaved);
-    assert_eq!(order(&plan, &points(&plan)), [0, 1, 2, 2, 1, 0]);
+    assert_eq!(order(&plan, &points(&plan)), [2, 0, 1, 2, 1, 0]);
     let plan = three(Order::AsGiven);
-    assert_eq!(order(&plan, &points(&plan)), [0, 0, 1, 1, 2, 2]);
+    assert_eq!(order(&plan, &points(&plan)), [2, 0, 0, 1, 1, 2]);
     let plan = three(Order::Random);
     let mut drawn = order(&plan, &points(&plan));
     assert_eq!(drawn, order(&plan, &points(&plan)));
+    assert_eq!(drawn[0], 2);
     drawn[..3].sort_unstable();
     drawn[3..].sort_unstable();
     assert_eq!(drawn, [0, 1, 2, 0, 1, 2]);
@@ -225,7 +246,7 @@ fn finished_and_failed_configurations_are_not_pending() {
     points[0].add(done(task(0, 1), 1.0));
     let failure = Failure::new(Status::OutOfMemory, "too large");
     points[1].add(RunRecord::new(task(1, 0), RunEnding::Failed(failure)));
-    assert_eq!(order(&plan, &points), [0, 2, 2]);
+    assert_eq!(order(&plan, &points), [2, 0, 2]);
     assert_eq!(points[1].status(), Status::OutOfMemory);
     for id in 0..6 {
         assert_eq!(plan.id(plan.task(id).unwrap()), id);
@@ -251,7 +272,7 @@ fn a_configuration_is_repeated_until_its_mean_is_precise() {
         points[task.configuration].add(done(task, time));
         runs.push(task.configuration);
     }
-    assert_eq!(runs, [0, 0, 0, 0, 1, 1, 2, 2]);
+    assert_eq!(runs, [2, 0, 0, 0, 0, 1, 1, 2]);
 }
 
 /// The outline of a study of three configurations.

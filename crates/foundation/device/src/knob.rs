@@ -49,6 +49,21 @@ impl<Q: Quantity + std::fmt::Display> Domain<Q> {
         }
     }
 
+    /// The supported value nearest to `value`, if it is between the smallest and the largest supported value.
+    pub fn nearest(&self, value: Q) -> Option<Q> {
+        match self {
+            Self::Range { .. } => self.contains(value).then_some(value),
+            Self::Levels(levels) => {
+                let distance = |level: &&Q| (level.base() - value.base()).abs();
+                let is_between = levels.first()? <= &value && &value <= levels.last()?;
+                let nearest = levels
+                    .iter()
+                    .min_by(|a, b| distance(a).total_cmp(&distance(b)));
+                nearest.copied().filter(|_| is_between)
+            }
+        }
+    }
+
     /// Returns a phrase for an error message that names the supported values nearest to an unsupported one.
     pub fn describe_nearest(&self, value: Q) -> String {
         match self {
@@ -116,6 +131,10 @@ mod tests {
         assert_eq!(near(700.0), "the nearest values are 652 MHz and 802 MHz");
         assert_eq!(near(900.0), "the nearest value is 802 MHz");
         assert_eq!(near(1.0), "the nearest value is 510 MHz");
+        let nearest = |mhz| levels.nearest(Megahertz::new(mhz)).map(Megahertz::get);
+        assert_eq!(nearest(700.0), Some(652.0));
+        assert_eq!(nearest(802.0), Some(802.0));
+        assert_eq!((nearest(509.0), nearest(803.0)), (None, None));
     }
 
     #[test]

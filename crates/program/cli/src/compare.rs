@@ -10,7 +10,7 @@ use sweetspot_report::{
 use sweetspot_study::{Store, Study};
 
 use crate::args::CompareArgs;
-use crate::documents::{Content, Documents, FigureFolder};
+use crate::documents::{Content, Documents, FigureFolder, Format};
 use crate::exit::Outcome;
 use crate::report::is_unmet;
 
@@ -24,6 +24,11 @@ pub fn run(args: &CompareArgs) -> Result<Outcome> {
     let written = documents.write(
         Content::default()
             .text(|| compare_text(&compared))
+            .next_step((!documents.has(Format::Html)).then(|| {
+                let studies = args.studies.iter().map(|study| study.display().to_string());
+                let studies = studies.collect::<Vec<_>>().join(" ");
+                format!("Figures: sweetspot compare {studies} --export-html compare.html")
+            }))
             .json(|| compare_json(&compared))
             .csv(|| compare_csv(&compared))
             .markdown(|| compare_markdown(&compared))

@@ -15,6 +15,9 @@ pub fn run(args: &DevicesArgs) -> Result<Outcome> {
     let written = documents.write(
         Content::default()
             .text(|| devices_text(&driver, &reports))
+            .next_step(Some(
+                "What works, and what is missing: sweetspot doctor".to_owned(),
+            ))
             .json(|| devices_json(&driver, &reports)),
     );
     Ok(Outcome {

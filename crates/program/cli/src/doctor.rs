@@ -7,6 +7,7 @@ use sweetspot_session::{CheckResult, doctor as run_checks};
 use crate::args::DoctorArgs;
 use crate::documents::{Content, Documents, Format};
 use crate::exit::Outcome;
+use crate::next_step::after_checks;
 
 /// Runs `sweetspot doctor`.
 pub fn run(args: &DoctorArgs) -> Result<Outcome> {
@@ -15,6 +16,7 @@ pub fn run(args: &DoctorArgs) -> Result<Outcome> {
     let written = documents.write(
         Content::default()
             .text(|| doctor_text(&checks))
+            .next_step(after_checks(&checks))
             .json(|| doctor_json(&checks)),
     );
     let has_failed = checks.iter().any(|check| check.result == CheckResult::Fail);

@@ -22,6 +22,7 @@ mod live_line;
 mod log;
 mod measure;
 mod network;
+mod next_step;
 mod observer;
 mod progress;
 mod replay;

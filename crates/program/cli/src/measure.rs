@@ -11,6 +11,7 @@ use sweetspot_workload::CommandExit;
 use crate::args::MeasureArgs;
 use crate::documents::{Content, Documents, Format, Written};
 use crate::exit::Outcome;
+use crate::next_step::after_measurement;
 use crate::observer::TerminalObserver;
 
 /// Runs `sweetspot measure`.
@@ -20,7 +21,8 @@ pub fn run(args: MeasureArgs) -> Result<Outcome> {
     let documents = Documents::open(requested)?;
     let request = request(args, documents.on_stdout())?;
     let (measurement, recording) = measure(&request, &mut TerminalObserver::new())?;
-    let written = documents.write(content(&measurement, &recording));
+    let next = after_measurement(&measurement);
+    let written = documents.write(content(&measurement, &recording).next_step(next));
     Ok(outcome(&measurement, written))
 }
 

@@ -17,7 +17,8 @@ use crate::exit::Outcome;
 pub fn run(args: NetworkArgs) -> Result<Outcome> {
     let Some(name) = &args.network else {
         let networks = NAMES.iter().map(|name| built_in(name));
-        print(&networks_text(&networks.collect::<Result<Vec<_>, _>>()?))?;
+        let text = networks_text(&networks.collect::<Result<Vec<_>, _>>()?);
+        print(&(text + "\nLayers of one: sweetspot network resnet50 --simulate v100\n"))?;
         return Ok(Outcome::DONE);
     };
     if args.convention != Convention::Usual && args.precision != Precision::Fp32 {
@@ -60,6 +61,10 @@ pub fn run(args: NetworkArgs) -> Result<Outcome> {
     let written = documents.write(
         Content::default()
             .text(|| network_text(&view))
+            .next_step(
+                gpu.is_none()
+                    .then(|| format!("Bounds on a GPU: sweetspot network {name} --simulate v100")),
+            )
             .json(|| network_json(&view))
             .csv(|| network_csv(&view))
             .markdown(|| network_markdown(&view)),

@@ -5,15 +5,20 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use sweetspot_decide::Criteria;
-use sweetspot_quantity::Joules;
+use sweetspot_quantity::{Joules, Seconds};
 use sweetspot_report::{configuration_text, duration_text};
-use sweetspot_session::Observer;
+use sweetspot_session::{Observer, TimeLeft};
 use sweetspot_study::{Point, RunEnding, RunRecord, Study, SweepProgress, Task};
+
+use crate::confirm::ask_user_unless;
 
 /// The time between two printed lines if standard error is not a terminal.
 const LINE_PERIOD: Duration = Duration::from_secs(30);
 /// The time between two updates of the best setting so far.
 const BEST_PERIOD: Duration = Duration::from_millis(500);
+
+/// The longest estimated time of a sweep that goes on without asking the user.
+const MAX_UNCONFIRMED_TIME: Seconds = Seconds::new(3600.0);
 
 /// Shows how many runs of a sweep are done, the time left and the best setting so far.
 pub struct ProgressDisplay {
@@ -27,10 +32,12 @@ pub struct ProgressDisplay {
     best: String,
     energy: Joules,
     current: String,
+    /// Whether the user is asked before a sweep that takes long.
+    asks: bool,
 }
 
 impl ProgressDisplay {
-    pub fn new(criteria: Criteria) -> Self {
+    pub fn new(criteria: Criteria, asks: bool) -> Self {
         let now = Instant::now();
         let bar = std::io::stderr().is_terminal().then(|| {
             let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(10));
@@ -48,6 +55,7 @@ impl ProgressDisplay {
             best: String::new(),
             energy: Joules::ZERO,
             current: String::new(),
+            asks,
         }
     }
 
@@ -139,6 +147,24 @@ impl Observer for ProgressDisplay {
         self.show(progress);
     }
 
+    fn time_left(&mut self, left: &TimeLeft, is_interrupted: &dyn Fn() -> bool) -> bool {
+        if left.runs == 0 {
+            return true;
+        }
+        self.note(&time_left_text(left));
+        if !self.asks || left.total < MAX_UNCONFIRMED_TIME {
+            return true;
+        }
+        let question = "go on? (y, or N to stop here; what ran is stored)";
+        let ask = || ask_user_unless(question, is_interrupted);
+        let answer = match &self.bar {
+            Some(bar) => bar.suspend(ask),
+            None => ask(),
+        };
+        // Without a terminal nobody can answer, and the estimate was printed.
+        !matches!(answer, Ok(Some(false)))
+    }
+
     fn run_done(&mut self, progress: &SweepProgress<'_>, run: &RunRecord) {
         self.done_before
             .get_or_insert(progress.done.saturating_sub(1));
@@ -165,4 +191,26 @@ impl Observer for ProgressDisplay {
             None => eprintln!("sweetspot: {note}"),
         }
     }
+}
+
+/// Says how long the rest of a sweep takes: `about 12 more runs of 3 min 0 s: 36 min 5 s`.
+fn time_left_text(left: &TimeLeft) -> String {
+    let text = |time: Seconds| {
+        let time = Duration::try_from_secs_f64(time.get().max(0.0));
+        duration_text(time.unwrap_or(Duration::MAX))
+    };
+    let about = match left.is_maximum {
+        true => "at most",
+        false => "about",
+    };
+    let runs = match left.runs {
+        1 => "run",
+        _ => "runs",
+    };
+    format!(
+        "the reference took {}; {about} {} more {runs}: {}",
+        text(left.each),
+        left.runs,
+        text(left.total)
+    )
 }

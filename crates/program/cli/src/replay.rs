@@ -45,6 +45,9 @@ pub fn run(args: &ReplayArgs) -> Result<Outcome> {
     let written = documents.write(
         Content::default()
             .text(|| replay_text(&replays))
+            .next_step(Some(
+                "Search on your own GPU: sweetspot sweep -- python train.py".to_owned(),
+            ))
             .json(|| replay_json(&replays, &objective))
             .csv(|| replay_csv(&replays))
             .markdown(|| replay_markdown(&replays))

@@ -11,7 +11,8 @@ use sweetspot_study::{Axis, EnergyOf, Store};
 use crate::args::ReportArgs;
 use crate::documents::{Content, Documents, FigureFolder, Format, timelines};
 use crate::exit::Outcome;
-use crate::sweep::next_step;
+use crate::next_step::after_study;
+use crate::sweep::advice;
 
 /// Runs `sweetspot report`.
 pub fn run(args: &ReportArgs) -> Result<Outcome> {
@@ -60,8 +61,9 @@ pub fn run(args: &ReportArgs) -> Result<Outcome> {
         Content::default()
             .text(|| {
                 report_text(&study, &criteria, grouped.as_ref())
-                    + &next_step(&study, &criteria, Some(&store))
+                    + &advice(&study, &criteria, Some(&store))
             })
+            .next_step(Some(after_study(&outline.definition, &store)))
             .json(|| report_json(&study, &criteria, grouped.as_ref()))
             .csv(|| study_csv(&study))
             .markdown(|| report_markdown(&study, &criteria, grouped.as_ref()))

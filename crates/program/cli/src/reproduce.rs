@@ -30,6 +30,10 @@ pub fn run(args: &ReproduceArgs) -> Result<Outcome> {
                 true => reproduction_summary(&study),
                 false => reproduction_text(&study),
             })
+            .next_step(Some(format!(
+                "Keep the tables: sweetspot reproduce {0} --export-md {0}.md",
+                args.name
+            )))
             .json(|| reproduction_json(&study))
             .csv(|| reproduction_csv(&study))
             .markdown(|| reproduction_markdown(&study)),

@@ -46,6 +46,9 @@ pub fn run(args: SimulateArgs) -> Result<Outcome> {
             &workloads()?,
             args.markdown,
         ))?;
+        if !args.markdown {
+            print("\nTry one: sweetspot sweep --simulate v100 --network resnet50\n")?;
+        }
         return Ok(Outcome::DONE);
     }
     let studies = compare_with_papers(args.errors.flatten().as_deref())?;

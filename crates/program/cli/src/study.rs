@@ -125,7 +125,9 @@ fn list_studies(folder: &Path) -> Result<()> {
             read().map_err(|error| error.to_string()),
         ));
     }
-    Ok(print(&studies_text(&rows))?)
+    let first = rows.iter().find(|(_, read)| read.is_ok());
+    let next = first.map(|(folder, _)| format!("\nReport: sweetspot report {folder}\n"));
+    Ok(print(&(studies_text(&rows) + &next.unwrap_or_default()))?)
 }
 
 /// Deletes a study; without `yes`, asks the user first.
@@ -158,7 +160,7 @@ pub fn run_task(args: &TaskArgs) -> Result<Outcome> {
         guard: guard.program(),
         ..SweepOptions::default()
     };
-    let mut display = ProgressDisplay::new(Objective::Edp.into());
+    let mut display = ProgressDisplay::new(Objective::Edp.into(), false);
     let record = sweep.run_task(task, &folder, &options, &mut display);
     display.clear_bar();
     let record = match record {

@@ -2,6 +2,7 @@
 
 use anyhow::Result;
 use sweetspot_control::tune::{TuneNotice, TuneRequest, TunedJob, needs_progress};
+use sweetspot_decide::{Criteria, Objective};
 use sweetspot_quantity::Seconds;
 use sweetspot_report::{figure_svg, tuning_figure, tuning_json, tuning_markdown, tuning_text};
 use sweetspot_session::{
@@ -14,6 +15,7 @@ use crate::args::TuneArgs;
 use crate::documents::{Content, Documents, Format, Written};
 use crate::exit::Outcome;
 use crate::guard_launcher::GuardLauncher;
+use crate::next_step::after_tuning;
 use crate::observer::TerminalObserver;
 use crate::run::is_read_only;
 
@@ -24,7 +26,7 @@ pub fn run(args: TuneArgs) -> Result<Outcome> {
         (Format::Markdown, args.export_md.as_deref()),
         (Format::Svg, args.export_svg.as_deref()),
     ])?;
-    let criteria = args.criteria.criteria()?;
+    let criteria = criteria(&args)?;
     let request = TuneRequest {
         knob: args.knob,
         criteria,
@@ -44,8 +46,21 @@ pub fn run(args: TuneArgs) -> Result<Outcome> {
             (result.job, Some(result.ended))
         }
     };
-    let written = documents.write(content(&job));
+    let content = content(&job).next_step(after_tuning(&args, &job));
+    let written = documents.write(content);
     Ok(outcome(&job, ended, &request, written))
+}
+
+/// The criteria that the user gave. Without a limit of the user's, a job may become 5 % slower: whoever puts `tune` in
+/// front of a training wants it to end about when it would have ended anyway. The objective power needs no progress, and
+/// a limit of time would.
+fn criteria(args: &TuneArgs) -> Result<Criteria> {
+    const DEFAULT_LIMIT: &str = "time<=+5%";
+    let mut criteria = args.criteria.criteria()?;
+    if args.criteria.limit.is_empty() && criteria.objective != Objective::Power {
+        criteria.limits.push(DEFAULT_LIMIT.parse()?);
+    }
+    Ok(criteria)
 }
 
 /// Tunes a simulated job in virtual time.

@@ -49,6 +49,9 @@ pub struct Tuning {
     /// The savings of the whole run, including exploration, compared with the same items at the reference.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub whole: Option<WholeRunSavings>,
+    /// What the choices would save in work that takes a day at the reference, exploration not included.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub day: Option<DailySavings>,
     /// The parts of the run with a constant load, each with its choice.
     pub loads: Vec<Load>,
     /// The measurement windows, in chronological order.
@@ -128,6 +131,18 @@ pub struct WholeRunSavings {
     /// The energy that is saved, in joules.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub energy_saved_j: Option<f64>,
+    /// The time that is lost, in seconds; negative if time is saved.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub time_lost_s: Option<f64>,
+}
+
+/// What the choices save in work that takes a day at the reference.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct DailySavings {
+    /// The energy that is saved, in joules; negative if more is used.
+    pub energy_saved_j: f64,
+    /// The additional time, in seconds; negative if the work takes less time.
+    pub time_lost_s: f64,
 }
 
 /// A part of the run with a constant load, such as a phase.

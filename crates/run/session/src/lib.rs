@@ -15,6 +15,7 @@ mod devices;
 mod doctor;
 mod error;
 mod host;
+mod nearest_settings;
 mod network;
 mod observer;
 mod run;
@@ -38,5 +39,5 @@ pub use network::{
 pub use observer::{Observer, Status};
 pub use run::{MeasuredRunResult, RunRequest, RunResult, run, run_measured};
 pub use study_origin::StudyOrigin;
-pub use sweep::{Sweep, SweepError, SweepOptions, SweepTime, all_runs_succeeded};
+pub use sweep::{Sweep, SweepError, SweepOptions, SweepTime, TimeLeft, all_runs_succeeded};
 pub use tune::{ChoiceError, ChoiceStore, TuneError, TunedCommand, TunedCommandResult, tune};

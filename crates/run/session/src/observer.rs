@@ -4,6 +4,7 @@ use sweetspot_quantity::{Seconds, Watts};
 use sweetspot_study::{RunRecord, SweepProgress, Task};
 
 use crate::hold::HoldStatus;
+use crate::sweep::TimeLeft;
 
 /// Shows the user the progress of a command. The default methods show nothing.
 pub trait Observer {
@@ -23,6 +24,13 @@ pub trait Observer {
     /// Shows that a run of a sweep begins.
     fn run_begins(&mut self, progress: &SweepProgress<'_>, task: Task) {
         let _ = (progress, task);
+    }
+
+    /// Shows how long the rest of a sweep takes, once the reference has run, and returns whether it shall go on. A
+    /// question to the user ends when `is_interrupted` returns true.
+    fn time_left(&mut self, left: &TimeLeft, is_interrupted: &dyn Fn() -> bool) -> bool {
+        let _ = (left, is_interrupted);
+        true
     }
 
     /// Shows a run of a sweep that is finished and stored.

@@ -3,8 +3,7 @@
 use std::cell::RefCell;
 use std::ffi::OsString;
 
-use sweetspot_device::{Descriptor, Domain, Knob, KnobDescriptor, MigSlices, Settings, Shortfall};
-use sweetspot_quantity::Quantity;
+use sweetspot_device::{Descriptor, MigSlices, Settings, Shortfall};
 use sweetspot_study::{Configuration, fill_placeholders, run_environment};
 use sweetspot_workload::{
     CommandExit, CommandSpec, GuardProgram, Lease, ProgressReader, RunLimits, SignalSource,
@@ -15,6 +14,7 @@ use crate::host::{
     Gpu, all_gpus, descriptors, open_host, reject_lost, select, visibility_variables,
 };
 use crate::measure::{MeasureRequest, Measurement, Recording, measure_on};
+use crate::nearest_settings::{changed_clocks, nearest_settings};
 use crate::observer::Observer;
 use crate::settings_watch::SettingsWatch;
 use crate::{DevicesError, SessionError, StudyOrigin};
@@ -209,7 +209,7 @@ fn settable_gpus(request: &RunRequest) -> Result<Vec<Gpu>, SessionError> {
     }
     let gpus = requested_gpus(request)?;
     for (index, gpu) in gpus.iter().enumerate() {
-        check_settings(gpu.descriptor(), &request.configuration.settings(index))?;
+        nearest_settings(gpu.descriptor(), &request.configuration.settings(index))?;
     }
     Ok(gpus)
 }
@@ -288,7 +288,8 @@ fn with_settings<T>(
     })
 }
 
-/// Applies the configuration to the GPUs; a cap that a board replaces by a lower one is reported.
+/// Applies the configuration to the GPUs; clocks between two levels, and caps that a board replaces by lower ones, are
+/// reported.
 fn set_gpus(
     lease: &mut Lease<'_>,
     gpus: &[Gpu],
@@ -297,7 +298,15 @@ fn set_gpus(
 ) -> Result<(), SessionError> {
     for (index, gpu) in gpus.iter().enumerate() {
         let device = gpu.descriptor();
-        if let Some(cap) = lease.set(&device.id, &configuration.settings(index))? {
+        let wanted = configuration.settings(index);
+        let settings = nearest_settings(device, &wanted)?;
+        for (knob, from, to) in changed_clocks(&wanted, &settings) {
+            note(&format!(
+                "{}: the {knob} is set to {to}, the nearest to {from} that the GPU has",
+                device.name
+            ));
+        }
+        if let Some(cap) = lease.set(&device.id, &settings)? {
             let reason = match cap.shortfall {
                 Some(Shortfall::Ceiling) => "a budget or the scheduler allows no more",
                 _ => "the board has another, lower limit",
@@ -309,54 +318,4 @@ fn set_gpus(
         }
     }
     Ok(())
-}
-
-/// Rejects settings that the device does not support, before anything is set.
-fn check_settings(device: &Descriptor, settings: &Settings) -> Result<(), DevicesError> {
-    let unsupported = |problem: String| DevicesError::NotSupported {
-        device: device.name.clone(),
-        problem,
-    };
-    let missing = |knob: Knob| unsupported(format!("this GPU has no {knob} that can be set"));
-    if let Some(cap) = settings.power_cap {
-        match device.knob(Knob::PowerCap) {
-            Some(KnobDescriptor::PowerCap(range)) => {
-                check_value(Knob::PowerCap, cap, &range.domain).map_err(unsupported)?
-            }
-            _ => return Err(missing(Knob::PowerCap)),
-        }
-    }
-    if let Some(clock) = settings.core_clock {
-        match device.knob(Knob::CoreClock) {
-            Some(KnobDescriptor::CoreClock(range)) => {
-                check_value(Knob::CoreClock, clock, &range.domain).map_err(unsupported)?
-            }
-            _ => return Err(missing(Knob::CoreClock)),
-        }
-    }
-    if let Some(clock) = settings.memory_clock {
-        match device.knob(Knob::MemoryClock) {
-            Some(KnobDescriptor::MemoryClock(range)) => {
-                check_value(Knob::MemoryClock, clock, &range.domain).map_err(unsupported)?
-            }
-            _ => return Err(missing(Knob::MemoryClock)),
-        }
-    }
-    Ok(())
-}
-
-/// Rejects a value that the device does not support.
-fn check_value<Q: Quantity + std::fmt::Display>(
-    knob: Knob,
-    value: Q,
-    domain: &Domain<Q>,
-) -> Result<(), String> {
-    if domain.contains(value) {
-        Ok(())
-    } else {
-        Err(format!(
-            "{knob} {value} is not supported: {}",
-            domain.describe_nearest(value)
-        ))
-    }
 }

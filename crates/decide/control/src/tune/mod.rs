@@ -26,7 +26,7 @@ mod window;
 pub use criteria::{find_unsupported_criterion, needs_progress, progress_requirement};
 pub use job::TunedJob;
 pub use notice::{EarlyStop, GiveUpReason, PROGRESS_HELP, TuneNotice};
-pub use outcome::{ExploringCost, LoadOutcome, RatioInterval, Savings, TuneOutcome};
+pub use outcome::{DailySavings, ExploringCost, LoadOutcome, RatioInterval, Savings, TuneOutcome};
 pub use request::{EarlierChoice, TuneKnob, TuneKnobError, TuneRequest};
 pub use space::{TuneSpace, TuneSpaceError};
 pub use tuner::Tuner;

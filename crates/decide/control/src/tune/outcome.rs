@@ -105,9 +105,42 @@ pub struct TuneOutcome {
     pub total_savings: Option<Savings>,
     /// The energy saved by all loads together compared with their references.
     pub energy_saved: Option<Joules>,
+    /// The time lost by all loads together compared with their references; negative if time was saved.
+    pub time_lost: Option<Seconds>,
+}
+
+/// What the choices save in work that takes a day at the reference.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct DailySavings {
+    /// The energy saved; negative if more energy is used.
+    pub energy_saved: Joules,
+    /// The additional time; negative if the work takes less time.
+    pub time_lost: Seconds,
 }
 
 impl TuneOutcome {
+    /// What the choices would save in work of a day, exploring not included: the loads in the proportions that this
+    /// job had. `None` if no savings are known.
+    pub fn daily_savings(&self) -> Option<DailySavings> {
+        const DAY: Seconds = Seconds::new(86_400.0);
+        let (mut reference_time, mut energy_saved, mut time_lost) =
+            (Seconds::ZERO, Joules::ZERO, Seconds::ZERO);
+        for load in &self.loads {
+            let (Some(per_item), Some(savings)) = (load.reference, load.savings) else {
+                continue;
+            };
+            let time = per_item.time * load.steady.items;
+            reference_time += time;
+            energy_saved += per_item.energy * load.steady.items * savings.energy_saved.value.get();
+            time_lost += time * savings.time_lost.value.get();
+        }
+        let scale = DAY / reference_time;
+        scale.is_finite().then_some(DailySavings {
+            energy_saved: energy_saved * scale,
+            time_lost: time_lost * scale,
+        })
+    }
+
     /// The load whose choice was set last: the last load, or the one before if the last one was being tuned again
     /// when the job ended.
     pub fn last_choice(&self) -> Option<&LoadOutcome> {
@@ -121,6 +154,15 @@ impl TuneOutcome {
         }
         None
     }
+}
+
+/// The savings of several loads together.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TotalSavings {
+    /// The savings as shares of the reference.
+    pub(super) shares: Savings,
+    pub(super) energy_saved: Joules,
+    pub(super) time_lost: Seconds,
 }
 
 /// The half-width of a 95 % interval in standard deviations; above 1.96 because the deviations are estimates.
@@ -164,8 +206,8 @@ impl Savings {
         }
     }
 
-    /// The relative savings of several loads together compared with their references, and the energy saved.
-    pub(super) fn of_loads(loads: &[LoadOutcome]) -> Option<(Self, Joules)> {
+    /// The savings of several loads together compared with their references.
+    pub(super) fn of_loads(loads: &[LoadOutcome]) -> Option<TotalSavings> {
         let (mut sum, mut reference) = (Consumption::default(), Consumption::default());
         let mut noise = Noise::NONE;
         for load in loads {
@@ -192,7 +234,10 @@ impl Savings {
             energy: noise.energy.sqrt() / reference.energy,
         };
         let (time, energy) = (sum.time / reference.time, sum.energy / reference.energy);
-        let saved = Joules::new(reference.energy - sum.energy);
-        Some((Self::from_ratios(time, energy, &[noise]), saved))
+        Some(TotalSavings {
+            shares: Self::from_ratios(time, energy, &[noise]),
+            energy_saved: Joules::new(reference.energy - sum.energy),
+            time_lost: Seconds::new(sum.time - reference.time),
+        })
     }
 }

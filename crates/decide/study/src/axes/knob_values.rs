@@ -80,16 +80,26 @@ pub enum AxisError {
     },
 }
 
-/// Parses the values of an axis and checks that `device` supports them. `all` means every supported level, or the
-/// supported range in steps of `usual_step` with both ends.
+/// The values of an axis that the device supports.
+#[derive(Clone, Debug, PartialEq)]
+pub struct KnobValues<Q> {
+    /// The values, without duplicates.
+    pub values: Vec<Q>,
+    /// The values that the device does not have, each with the nearest one that replaces it.
+    pub replaced: Vec<(Q, Q)>,
+}
+
+/// Parses the values of an axis. A value between two levels of `device` is replaced by the nearest level: nobody knows
+/// the levels of a clock by heart. `all` means every supported level, or the supported range in steps of `usual_step`
+/// with both ends.
 pub fn parse_axis<Q: Quantity + Display>(
     text: &str,
     domain: &Domain<Q>,
     usual_step: Q,
     device: &str,
-) -> Result<Vec<Q>, AxisError> {
+) -> Result<KnobValues<Q>, AxisError> {
     let text = text.trim();
-    let values = if text == "all" {
+    let given = if text == "all" {
         all_values(text, domain, usual_step)?
     } else if let Some((low, rest)) = text.split_once("..") {
         range(text, low, rest)?
@@ -101,25 +111,31 @@ pub fn parse_axis<Q: Quantity + Display>(
     } else {
         list(text)?
     };
-    if values.is_empty() {
+    if given.is_empty() {
         return Err(AxisError::Empty(text.to_owned()));
     }
-    for (index, value) in values.iter().enumerate() {
-        if values[..index].contains(value) {
+    let (mut values, mut replaced) = (Vec::new(), Vec::new());
+    for (index, value) in given.iter().enumerate() {
+        if given[..index].contains(value) {
             return Err(AxisError::Duplicate {
                 axis: text.to_owned(),
                 value: value.to_string(),
             });
         }
-        if !domain.contains(*value) {
-            return Err(AxisError::NotSupported {
-                value: value.to_string(),
-                device: device.to_owned(),
-                supported: domain.describe_nearest(*value),
-            });
+        let nearest = domain.nearest(*value);
+        let nearest = nearest.ok_or_else(|| AxisError::NotSupported {
+            value: value.to_string(),
+            device: device.to_owned(),
+            supported: domain.describe_nearest(*value),
+        })?;
+        if nearest != *value {
+            replaced.push((*value, nearest));
+        }
+        if !values.contains(&nearest) {
+            values.push(nearest);
         }
     }
-    Ok(values)
+    Ok(KnobValues { values, replaced })
 }
 
 /// The ends of a range that is written with a dash, such as `150-300`; `None` for anything else.

@@ -7,7 +7,7 @@ mod reference;
 mod values;
 
 pub use error::AxesError;
-pub use knob_values::{AxisError, parse_axis};
+pub use knob_values::{AxisError, KnobValues, parse_axis};
 
 use std::collections::BTreeMap;
 
@@ -28,6 +28,8 @@ pub struct ResolvedAxes {
     pub configurations: Vec<Configuration>,
     /// The configuration that all others are compared with.
     pub reference: Configuration,
+    /// What the user should know about the values: which of them were replaced by supported ones.
+    pub notes: Vec<String>,
 }
 
 /// The devices and the default parameters of a study, which determine the values that its axes may have.
@@ -118,5 +120,6 @@ pub fn resolve_axes(
         configurations,
         reference,
         axes: values.axes,
+        notes: values.notes,
     })
 }

@@ -13,6 +13,7 @@ pub fn change_reference(
     reference: &mut Configuration,
     text: &str,
     supported: &SupportedKnobs<'_>,
+    notes: &mut Vec<String>,
 ) -> Result<(), AxesError> {
     let error = |problem: String| AxesError::Reference {
         text: text.to_owned(),
@@ -30,15 +31,15 @@ pub fn change_reference(
         })?;
         let (name, value) = (name.trim(), value.trim());
         let axis = Axis::named(name);
-        let clock = |axis: Axis, range: &Domain<Megahertz>| {
-            let clocks = read_axis(axis, value, range, Megahertz::new(1.0), supported)?;
+        let mut clock = |axis: Axis, range: &Domain<Megahertz>| {
+            let clocks = read_axis(axis, value, range, Megahertz::new(1.0), supported, notes)?;
             require_single(&clocks).map_err(error)?;
             Ok::<_, AxesError>(clocks[0])
         };
         match axis {
             Axis::PowerCap => {
                 let gpus = [reference.gpus];
-                let mut caps = read_caps(value, supported, &gpus)?;
+                let mut caps = read_caps(value, supported, &gpus, notes)?;
                 require_single(&caps).map_err(error)?;
                 reference.power_caps = caps.swap_remove(0);
             }

@@ -8,7 +8,7 @@ use sweetspot_quantity::{Megahertz, Quantity, Watts, parse_bare};
 
 use super::parameters::read_parameter;
 use super::reference::change_reference;
-use super::{AxesError, AxisError, SupportedKnobs, parse_axis};
+use super::{AxesError, AxisError, KnobValues, SupportedKnobs, parse_axis};
 use crate::{Axis, AxisText, Configuration, Definition};
 
 /// The step between power caps if the user gives none, as in the papers.
@@ -24,6 +24,8 @@ pub struct AxisValues {
     pub memory_clocks: Vec<Option<Megahertz>>,
     pub gpu_counts: Vec<u64>,
     pub parameters: Vec<(String, Vec<String>)>,
+    /// Which values were replaced by the nearest supported ones, for the user.
+    pub notes: Vec<String>,
 }
 
 impl AxisValues {
@@ -54,29 +56,32 @@ impl AxisValues {
         if no_axis && definition.read_only() {
             return Err(AxesError::NothingToVary);
         }
+        let mut notes = Vec::new();
         let caps = match &definition.power_cap {
-            Some(axis) => read_caps(&axis.0, supported, &gpu_counts)?,
+            Some(axis) => read_caps(&axis.0, supported, &gpu_counts, &mut notes)?,
             None if definition.read_only() || supported.is_mixed() => vec![Vec::new()],
-            None if no_axis => read_caps("all", supported, &gpu_counts)?,
+            None if no_axis => read_caps("all", supported, &gpu_counts, &mut notes)?,
             // If the cap is not explored, the default cap is used, whatever is set now.
             None => match supported.caps() {
                 Ok(range) => vec![vec![range.default]],
                 Err(_) => vec![Vec::new()],
             },
         };
-        let clocks = |axis, text: Option<&AxisText>, range: Result<&KnobRange<Megahertz>, _>| {
-            let Some(text) = text else {
-                return Ok(vec![None]);
+        let mut clocks =
+            |axis, text: Option<&AxisText>, range: Result<&KnobRange<Megahertz>, _>| {
+                let Some(text) = text else {
+                    return Ok(vec![None]);
+                };
+                let values = read_axis(
+                    axis,
+                    &text.0,
+                    &range?.domain,
+                    Megahertz::new(1.0),
+                    supported,
+                    &mut notes,
+                )?;
+                Ok::<_, AxesError>(values.into_iter().map(Some).collect())
             };
-            let values = read_axis(
-                axis,
-                &text.0,
-                &range?.domain,
-                Megahertz::new(1.0),
-                supported,
-            )?;
-            Ok::<_, AxesError>(values.into_iter().map(Some).collect())
-        };
         let core_clocks = definition.core_clock.as_ref();
         let core_clocks = clocks(Axis::CoreClock, core_clocks, supported.core_clocks())?;
         let memory_clocks = definition.memory_clock.as_ref();
@@ -104,6 +109,7 @@ impl AxisValues {
             memory_clocks,
             gpu_counts,
             parameters,
+            notes,
         })
     }
 
@@ -159,7 +165,7 @@ impl AxisValues {
 
     /// The configuration that all others are compared with.
     pub fn reference(
-        &self,
+        &mut self,
         definition: &Definition,
         supported: &SupportedKnobs<'_>,
     ) -> Result<Configuration, AxesError> {
@@ -191,22 +197,35 @@ impl AxisValues {
             reference.parameters.insert(name.clone(), value);
         }
         if let Some(text) = &definition.reference {
-            change_reference(&mut reference, text, supported)?;
+            change_reference(&mut reference, text, supported, &mut self.notes)?;
         }
         Ok(reference)
     }
 }
 
-/// Parses the values of a knob and checks that the devices, which must be of one kind, support them.
+/// Parses the values of a knob, which the devices, all of one kind, support. Adds a note about values that are replaced
+/// by the nearest ones.
 pub fn read_axis<Q: Quantity + Display>(
     axis: Axis,
     text: &str,
     domain: &Domain<Q>,
     step: Q,
     supported: &SupportedKnobs<'_>,
+    notes: &mut Vec<String>,
 ) -> Result<Vec<Q>, AxesError> {
-    parse_axis(text, domain, step, &supported.names[0])
-        .map_err(|problem| AxesError::Axis { axis, problem })
+    let device = &supported.names[0];
+    let KnobValues { values, replaced } = match parse_axis(text, domain, step, device) {
+        Ok(parsed) => parsed,
+        Err(problem) => return Err(AxesError::Axis { axis, problem }),
+    };
+    if !replaced.is_empty() {
+        let changes = replaced.iter().map(|(from, to)| format!("{to} for {from}"));
+        let changes = changes.collect::<Vec<_>>().join(", ");
+        notes.push(format!(
+            "{axis}: the nearest values that {device} has are used: {changes}"
+        ));
+    }
+    Ok(values)
 }
 
 /// Parses power caps: each value is one cap for all GPUs, or a list such as `250/200` with one cap for each GPU of
@@ -215,10 +234,12 @@ pub fn read_caps(
     text: &str,
     supported: &SupportedKnobs<'_>,
     counts: &[u64],
+    notes: &mut Vec<String>,
 ) -> Result<Vec<Vec<Watts>>, AxesError> {
     let domain = &supported.caps()?.domain;
     if !text.contains('/') {
-        let caps = read_axis(Axis::PowerCap, text, domain, USUAL_CAP_STEP, supported)?;
+        let axis = Axis::PowerCap;
+        let caps = read_axis(axis, text, domain, USUAL_CAP_STEP, supported, notes)?;
         return Ok(caps.into_iter().map(|cap| vec![cap]).collect());
     }
     let error = |problem| AxesError::Axis {

@@ -17,9 +17,10 @@ use super::shared::{
 
 /// Try power caps, clocks, batch sizes or numbers of GPUs, several times each, and recommend the best.
 ///
-/// Runs your command, or a simulated workload with --simulate, under every configuration of the chosen axes. Each run
-/// is stored in a study as soon as it ends, so that an interrupted sweep can be resumed. The previous settings of the
-/// GPUs are restored, whatever happens.
+/// Runs your command, or a simulated workload with --simulate, under every configuration of the chosen axes. Without
+/// axes it finds the best power cap for your command in about six runs. The reference runs first and tells how long the
+/// rest will take. Each run is stored in a study as soon as it ends, so that an interrupted sweep can be resumed. The
+/// previous settings of the GPUs are restored, whatever happens.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct SweepArgs {
@@ -32,7 +33,7 @@ pub struct SweepArgs {
     pub device: Option<String>,
 
     /// Power caps to try: 150..300:5, 150,180,210, or all (steps of 5 W and both ends of the range); 250/200 gives each
-    /// GPU of the job its own cap [default: all, if no other axis is given].
+    /// GPU of the job its own cap [default: all, if no other axis is given; a command is run at a few of them].
     #[arg(long, value_name = "AXIS", help_heading = "Axes")]
     pub power_cap: Option<String>,
 
@@ -79,12 +80,12 @@ pub struct SweepArgs {
     pub order: Option<Order>,
 
     /// Search for the best setting for --objective and --limit in few runs, in place of running every configuration:
-    /// guided (by a model of the GPU), golden, linear, exhaustive.
+    /// guided (by a model of the GPU), golden, linear, exhaustive [default: guided, for a command without axes].
     #[arg(long, value_name = "NAME", help_heading = "Runs")]
     pub strategy: Option<StrategyName>,
 
     /// With --strategy: maximum number of runs.
-    #[arg(long, value_name = "N", requires = "strategy", value_parser = clap::value_parser!(u32).range(2..), help_heading = "Runs")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..), help_heading = "Runs")]
     pub evaluations: Option<u32>,
 
     /// With --strategy guided: earlier studies of the same GPU and axes to learn from, or none [default: all below
@@ -93,7 +94,6 @@ pub struct SweepArgs {
         long,
         value_name = "STUDY,...",
         value_delimiter = ',',
-        requires = "strategy",
         help_heading = "Runs"
     )]
     pub prior: Vec<PathBuf>,
@@ -200,7 +200,7 @@ pub struct SweepArgs {
     #[arg(long, help_heading = "Study")]
     pub dry_run: bool,
 
-    /// Start a study with very many runs without asking.
+    /// Start a study with very many runs, or one that takes more than an hour, without asking.
     #[arg(long, short, help_heading = "Study")]
     pub yes: bool,
 
@@ -260,8 +260,9 @@ fn parse_until(text: &str) -> Result<Until, String> {
 /// The examples in the help text of `sweep`.
 const EXAMPLES: &str = "\
 Examples:
-  sweetspot sweep --power-cap 150..300:10 --repeat 3 -- python train.py
-  sweetspot sweep --power-cap all --strategy guided --objective edp -- python train.py
+  sweetspot sweep -- python train.py --epochs 1
+  sweetspot sweep --objective energy --limit 'time<=+5%' -- python train.py --epochs 1
+  sweetspot sweep --power-cap 150..300:10 --repeat 3 -- python train.py --epochs 1
   sweetspot sweep --core-clock all --axis batch=64,128 -- python train.py --batch {batch}
   sweetspot sweep --gpus 1,2,4 -- torchrun --nproc-per-node {gpus} train.py
   sweetspot sweep --resume studies/train

@@ -15,10 +15,11 @@ use super::sweep::parse_share;
 /// Find the best setting for a training job while it runs, and keep it.
 ///
 /// Waits until the command runs steadily, measures it at the GPU's default settings, tries a few settings for some
-/// seconds each, and keeps the best one; when the load changes, it searches again. The command's
-/// progress is recognised in its output if it prints a progress bar or step counts in a usual form (--progress);
-/// otherwise it reports it over a shared-memory link (one line of Python, see docs/link.md). The previous settings are
-/// restored at the end, whatever happens.
+/// seconds each, and keeps the best one that makes the job at most 5 % slower (--limit); when the load changes, it
+/// searches again. At the end it says what was saved in energy, money and time. The command's progress is recognised in
+/// its output if it prints a progress bar or step counts in a usual form (--progress); otherwise it reports it over a
+/// shared-memory link (one line of Python, see docs/link.md). The previous settings are restored at the end, whatever
+/// happens.
 #[derive(Debug, Args)]
 #[command(after_help = TUNE_EXAMPLES)]
 pub struct TuneArgs {
@@ -104,7 +105,8 @@ pub struct TuneArgs {
 const TUNE_EXAMPLES: &str = "\
 Examples:
   sweetspot tune -- python train.py
-  sweetspot tune --objective energy --limit 'time<=+5%' -- python train.py
+  sweetspot tune --objective energy --limit 'time<=+10%' --price-per-kwh 0.30 -- python train.py
+  sweetspot tune --limit none -- python train.py
   sweetspot tune --knob core-clock --progress 'images/sec: ([0-9.]+)' -- ./benchmark
   sweetspot tune --export-json tune.json --export-svg tune.svg -- python train.py
   sweetspot tune --simulate v100 --network resnet50";

@@ -50,6 +50,7 @@ type FigureRenderer<'a> = Box<dyn FnOnce() -> Vec<Figure> + 'a>;
 pub struct Content<'a> {
     pub(super) text: Option<TextRenderer<'a>>,
     pub(super) notes: Vec<String>,
+    pub(super) next_step: Option<String>,
     pub(super) figures: Option<FigureRenderer<'a>>,
     renderers: Vec<(Format, Renderer<'a>)>,
 }
@@ -58,6 +59,12 @@ impl<'a> Content<'a> {
     /// Sets the text for the terminal. It goes to standard output unless a document goes there.
     pub fn text(mut self, text: impl FnOnce() -> String + 'a) -> Self {
         self.text = Some(Box::new(text));
+        self
+    }
+
+    /// Sets what the user may do next, which follows the text.
+    pub fn next_step(mut self, step: Option<String>) -> Self {
+        self.next_step = step;
         self
     }
 

@@ -86,7 +86,9 @@ impl Documents {
         if let Some(text) = content.text.take()
             && !self.on_stdout()
         {
-            results.add_stdout(print(&text()).map_err(Into::into));
+            let next = content.next_step.iter();
+            let next: String = next.map(|step| format!("\n{step}\n")).collect();
+            results.add_stdout(print(&(text() + &next)).map_err(Into::into));
         }
         for note in &content.notes {
             print_error_line(&format!("sweetspot: {note}"));

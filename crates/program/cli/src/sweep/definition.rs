@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use sweetspot_decide::Objective;
 use sweetspot_decide::search::StrategyName;
+use sweetspot_decide::{CarbonIntensity, Criteria, Objective, Price};
 use sweetspot_study::{AxisText, Definition, Store, Until, is_study};
 
 use crate::args::SweepArgs;
@@ -53,10 +53,10 @@ pub fn read_definition(args: &SweepArgs) -> Result<Definition> {
         at_most: args.at_most,
         order: args.order,
         strategy: args.strategy,
-        objective: stored_objective(args),
+        objective: args.criteria.objective,
         limit: args.criteria.limits(),
         evaluations: args.evaluations,
-        prior: prior_studies(args)?,
+        prior: None,
         seed: args.seed,
         warmup: args.warmup,
         settle: args.settle,
@@ -69,35 +69,72 @@ pub fn read_definition(args: &SweepArgs) -> Result<Definition> {
         read_only: (args.read_only || is_read_only()).then_some(true),
         axis: parameters,
     };
-    let definition = match &args.file {
+    let mut definition = match &args.file {
         Some(path) => flags.or(read_study_file(path)?),
         None => flags,
     };
     if definition.command.is_some() && definition.folder.is_none() {
-        let folder = Some(current_folder()?);
-        return Ok(Definition {
-            folder,
-            ..definition
-        });
+        definition.folder = Some(current_folder()?);
     }
+    let is_default = searches_by_default(&definition);
+    if is_default {
+        definition.strategy = Some(StrategyName::Guided);
+    }
+    if is_default || args.strategy == Some(StrategyName::Guided) || !args.prior.is_empty() {
+        definition.prior = Some(prior_studies(args)?);
+    }
+    definition.objective = stored_objective(&definition, is_default, &args.criteria.criteria()?)?;
     Ok(definition)
 }
 
+/// Whether a sweep searches for the best power cap although the user named no strategy: running a command at every cap
+/// of a GPU would take hundreds of runs. Flags about the runs of each configuration ask for all of them.
+fn searches_by_default(definition: &Definition) -> bool {
+    let knobs = [
+        &definition.power_cap,
+        &definition.core_clock,
+        &definition.memory_clock,
+        &definition.gpus,
+    ];
+    let has_axes = knobs.iter().any(|axis| axis.is_some()) || !definition.axis.is_empty();
+    let runs_all = definition.repeat.is_some()
+        || definition.until.is_some()
+        || definition.order.is_some()
+        || definition.strategy.is_some();
+    definition.command.is_some() && !has_axes && !runs_all && !definition.read_only()
+}
+
 /// The objective that is stored with the study. An objective that needs prices is not stored, because prices are not
-/// stored: the user has to give both again. Where runs are chosen by it, it is kept, and refused by the definition.
-fn stored_objective(args: &SweepArgs) -> Option<Objective> {
-    let is_priced =
-        |objective: &Objective| matches!(objective, Objective::Cost | Objective::Carbon);
-    let objective = args.criteria.objective;
-    let chooses_runs = args.strategy.is_some() || matches!(args.until, Some(Until::Certainty(_)));
-    objective.filter(|objective| chooses_runs || !is_priced(objective))
+/// stored: the user has to give both again. Where runs are chosen by it, it is kept, and refused by the definition; only
+/// a search that the user did not ask for looks for the least energy in its place, if that is the same setting.
+fn stored_objective(
+    definition: &Definition,
+    is_default: bool,
+    criteria: &Criteria,
+) -> Result<Option<Objective>> {
+    let Some(objective @ (Objective::Cost | Objective::Carbon)) = definition.objective else {
+        return Ok(definition.objective);
+    };
+    let tariff = &criteria.tariff;
+    let follows_energy = match objective {
+        Objective::Cost => tariff.price.as_ref().is_some_and(Price::is_for_energy_only),
+        _ => matches!(tariff.carbon, Some(CarbonIntensity::Flat(_))),
+    };
+    match is_default {
+        true if follows_energy => Ok(Some(Objective::Energy)),
+        true => bail!(
+            "a search cannot weigh {objective} by the hour: name the settings to run, such as --power-cap 150..300:25"
+        ),
+        false => {
+            let chooses_runs = definition.strategy.is_some()
+                || matches!(definition.until, Some(Until::Certainty(_)));
+            Ok(chooses_runs.then_some(objective))
+        }
+    }
 }
 
 /// The studies that a guided search may learn from: those that the user named, else all below studies/.
-fn prior_studies(args: &SweepArgs) -> Result<Option<Vec<String>>> {
-    if args.strategy != Some(StrategyName::Guided) {
-        return Ok(None);
-    }
+fn prior_studies(args: &SweepArgs) -> Result<Vec<String>> {
     let folders: Vec<PathBuf> = match args.prior.as_slice() {
         [none] if none == Path::new("none") => Vec::new(),
         [] => {
@@ -124,7 +161,7 @@ fn prior_studies(args: &SweepArgs) -> Result<Option<Vec<String>>> {
             absolute.with_context(|| format!("cannot find the study {}", folder.display()))?;
         Ok(absolute.display().to_string())
     });
-    texts.collect::<Result<Vec<String>>>().map(Some)
+    texts.collect()
 }
 
 /// The current folder, in which the command also runs if the sweep is resumed from another folder.

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use sweetspot_decide::{Criteria, NoChoice, Objective};
-use sweetspot_report::{one_line, plan_text, study_text, suggested_runs};
+use sweetspot_report::{plan_text, study_text, suggested_runs};
 use sweetspot_session::{
     DevicesError, SessionError, Sweep, SweepError, SweepOptions, all_runs_succeeded,
 };
@@ -20,6 +20,7 @@ use crate::documents::{Content, Documents, Format, print, study_content};
 use crate::exit::{ErrorWithMessage, Outcome};
 use crate::guard_launcher::GuardLauncher;
 use crate::hints::hint_for_objective;
+use crate::next_step::after_study;
 use crate::progress::ProgressDisplay;
 use crate::run::is_read_only;
 
@@ -27,11 +28,11 @@ use definition::read_definition;
 
 /// Runs `sweetspot sweep`.
 pub fn run(args: Box<SweepArgs>) -> Result<Outcome> {
-    let mut args = *args;
+    let args = *args;
     // Bad criteria are reported before anything runs.
     reject_missing_price(&args.criteria.criteria()?)?;
-    if let Some(study) = args.resume.take() {
-        return resume(&args, &study);
+    if let Some(study) = &args.resume {
+        return resume(&args, study);
     }
     let definition = read_definition(&args)?;
     if let Some(path) = &args.write_study {
@@ -83,6 +84,9 @@ fn start_sweep(args: &SweepArgs, sweep: &Sweep, documents: &Documents) -> Result
         true => None,
         false => Some(create_store(args, sweep)?),
     };
+    for note in &sweep.notes {
+        eprintln!("sweetspot: {note}");
+    }
     report_prior_studies(args, sweep);
     let result = run_sweep(args, sweep, store.as_mut(), documents);
     // A study without runs is of no use.
@@ -127,7 +131,7 @@ fn resume(args: &SweepArgs, study: &Path) -> Result<Outcome> {
 
 /// What to do next, below the results of a study: the flags that the objective lacks, or the command that adds the runs
 /// which would tell more settings apart. Empty if there is nothing to do.
-pub fn next_step(study: &Study, criteria: &Criteria, store: Option<&Store>) -> String {
+pub fn advice(study: &Study, criteria: &Criteria, store: Option<&Store>) -> String {
     let choice = study.choose(&study.comparison(&criteria.tariff), criteria);
     let hint = match choice {
         Err(NoChoice::NoValue { objective, .. }) => {
@@ -142,18 +146,6 @@ pub fn next_step(study: &Study, criteria: &Criteria, store: Option<&Store>) -> S
         }),
     };
     hint.map_or(String::new(), |hint| format!("\n{hint}\n"))
-}
-
-/// The command that uses a study: a run at the recommended setting, or the figures if there is no command to run.
-fn next_command(definition: &Definition, store: &Store) -> String {
-    let folder = store.folder().display();
-    match &definition.command {
-        Some(command) => format!(
-            "Run at this setting: sweetspot run --from {folder} -- {}",
-            one_line(command)
-        ),
-        None => format!("Figures: sweetspot report {folder} --export-html report.html"),
-    }
 }
 
 /// Rejects an objective whose price or factor is missing: after all runs nothing could be recommended.
@@ -202,7 +194,9 @@ fn run_sweep(
     let criteria = args
         .criteria
         .criteria_for(&sweep.outline.definition, args.prefer)?;
-    let mut display = ProgressDisplay::new(criteria.clone());
+    // Whoever resumes a sweep knows how long it takes.
+    let asks = !args.yes && args.resume.is_none();
+    let mut display = ProgressDisplay::new(criteria.clone(), asks);
     let study = sweep.run(store.as_deref_mut(), &options, &mut display);
     display.clear_bar();
     let study = match study {
@@ -213,11 +207,11 @@ fn run_sweep(
     let place = store.map(|store| format!("Study: {}", store.folder().display()));
     let mut content = study_content(store, &study, &criteria).text(|| {
         let definition = &sweep.outline.definition;
-        let next = store.map(|store| next_command(definition, store));
+        let next = store.map(|store| after_study(definition, store));
         let place = place.iter().chain(&next);
         let place: String = place.map(|line| format!("{line}\n")).collect();
         let space = if place.is_empty() { "" } else { "\n" };
-        study_text(&study, &criteria) + &next_step(&study, &criteria, store) + space + &place
+        study_text(&study, &criteria) + &advice(&study, &criteria, store) + space + &place
     });
     if documents.on_stdout() {
         content = content.notes(place.clone());
@@ -244,7 +238,7 @@ fn report_unfinished(error: SessionError, store: Option<&Store>) -> Result<Outco
         .filter(|(_, runs)| *runs > 0)
         .map_or(String::new(), |(folder, _)| match has_reference_failed {
             true => format!(
-                "; `sweetspot study show {}` shows the runs",
+                "; when the command works, resume with `sweetspot sweep --resume {} --retry-failed`",
                 folder.display()
             ),
             false => format!(
@@ -252,6 +246,10 @@ fn report_unfinished(error: SessionError, store: Option<&Store>) -> Result<Outco
                 folder.display()
             ),
         });
+    if let SessionError::Sweep(SweepError::Declined { .. }) = error {
+        eprintln!("sweetspot: {error}{next_step}");
+        return Ok(Outcome::met(false));
+    }
     let SessionError::Sweep(SweepError::Interrupted {
         signal,
         done,

@@ -39,8 +39,8 @@ fn bad_axes_and_commands_are_rejected_before_any_write() {
             "3 caps, one for each GPU, but the job has 2 GPUs",
         ),
         (
-            &["--core-clock", "1201", "--", "true"],
-            "the nearest values are 1200 MHz and 1207 MHz",
+            &["--core-clock", "2000", "--", "true"],
+            "2000 MHz is not supported by Tesla V100-SXM2-16GB: the nearest value is 1530 MHz",
         ),
         (
             &["--gpus", "1,3", "--", "true"],

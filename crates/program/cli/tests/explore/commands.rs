@@ -94,10 +94,11 @@ fn gpus_and_parameters_are_passed_to_the_command() {
     ];
     let output = sweep(&host, folder.path(), &args);
     assert!(output.status.success(), "{}", text(&output.stderr));
+    // The reference, with the most GPUs and the first batch size, begins.
     let seen = std::fs::read_to_string(folder.path().join("seen")).unwrap();
     assert_eq!(
         seen,
-        "0 64 64 bf16 {batch} 1\n0 128 128 bf16 {batch} 1\n0,2 64 32 bf16 {batch} 2\n0,2 128 64 bf16 {batch} 2\n"
+        "0,2 64 32 bf16 {batch} 2\n0 64 64 bf16 {batch} 1\n0 128 128 bf16 {batch} 1\n0,2 128 64 bf16 {batch} 2\n"
     );
     // Idle GPUs are measured too, and counted separately.
     let all = |of: &str| {

@@ -7,3 +7,4 @@ mod common;
 mod failures;
 mod kills;
 mod studies;
+mod without_axes;

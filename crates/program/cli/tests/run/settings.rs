@@ -87,9 +87,9 @@ fn bad_input_is_rejected_before_any_write() {
         "power cap 90 W is not supported: choose 150 W to 300 W",
     );
     expect_rejection(
-        &["--core-clock", "1000", "--", "true"],
+        &["--core-clock", "100", "--", "true"],
         125,
-        "the nearest values are 997 MHz and 1005 MHz",
+        "core clock 100 MHz is not supported: the nearest value is 135 MHz",
     );
     expect_rejection(
         &["--memory-clock", "877", "--", "true"],
@@ -214,4 +214,21 @@ fn a_second_writer_is_rejected_and_names_the_first() {
     );
     first.kill().unwrap();
     first.wait().unwrap();
+}
+
+#[test]
+fn a_clock_between_two_levels_becomes_the_nearest_and_is_said() {
+    let host = TestHost::new("v100");
+    let output = host
+        .sweetspot()
+        .args(["run", "--core-clock", "1000", "--", "true"])
+        .output()
+        .unwrap();
+    let message = text(&output.stderr);
+    assert!(output.status.success(), "{message}");
+    assert!(
+        message.contains("the core clock is set to 997 MHz, the nearest to 1000 MHz"),
+        "{message}"
+    );
+    assert!(host.writes().contains("997"), "{}", host.writes());
 }

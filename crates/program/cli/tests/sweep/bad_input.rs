@@ -197,9 +197,9 @@ fn unknown_workload_variants_are_rejected() {
     );
     let message = with(&["--batch", "256"]);
     assert!(message.contains("the largest that fits is"), "{message}");
-    let message = with(&["--core-clock", "1001"]);
+    let message = with(&["--core-clock", "1500"]);
     assert!(
-        message.contains("core-clock: 1001 MHz is not supported"),
+        message.contains("core-clock: 1500 MHz is not supported"),
         "{message}"
     );
     let message = with(&["--gpus", "2"]);

@@ -46,7 +46,12 @@ pub fn tuning_json(job: &TunedJob) -> document::Tuning {
             .map(|claim| document::WholeRunSavings {
                 savings: savings(claim),
                 energy_saved_j: tuned.energy_saved.map(|saved| saved.get()),
+                time_lost_s: tuned.time_lost.map(|lost| lost.get()),
             }),
+        day: tuned.daily_savings().map(|day| document::DailySavings {
+            energy_saved_j: day.energy_saved.get(),
+            time_lost_s: day.time_lost.get(),
+        }),
         loads: tuned
             .loads
             .iter()

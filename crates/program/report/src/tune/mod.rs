@@ -2,6 +2,7 @@
 
 mod figure;
 mod json;
+mod savings;
 mod text;
 
 pub use figure::tuning_figure;

@@ -6,6 +6,7 @@ use sweetspot_control::tune::{
     WindowPurpose, progress_requirement,
 };
 
+use super::savings::savings_text;
 use crate::table::Table;
 
 /// Makes the text that `sweetspot tune` prints on a terminal.
@@ -35,7 +36,7 @@ fn text(job: &TunedJob, draw: fn(&Table) -> String) -> String {
             parts.push(lines.join("\n"));
         }
     }
-    parts.extend(whole_job_sentence(job));
+    parts.extend(savings_text(job));
     parts.push(ending_text(job));
     parts.join("\n\n") + "\n"
 }
@@ -202,7 +203,7 @@ fn applied_until(job: &TunedJob, load: &LoadOutcome) -> String {
 }
 
 /// Formats a fraction as a signed percentage with its interval.
-fn share(share: RatioInterval, sign: f64) -> String {
+pub(super) fn share(share: RatioInterval, sign: f64) -> String {
     let (a, b) = (sign * share.low.get(), sign * share.high.get());
     format!(
         "{:+.1} % ({:+.1} to {:+.1} %)",
@@ -215,28 +216,6 @@ fn share(share: RatioInterval, sign: f64) -> String {
 /// Formats the time and energy that exploring costs.
 fn cost_text(cost: ExploringCost) -> String {
     format!("{:+.1} s and {:+.0} J", cost.time.get(), cost.energy.get())
-}
-
-/// Compares the whole job with the reference; `None` if nothing was chosen.
-fn whole_job_sentence(job: &TunedJob) -> Option<String> {
-    let (claim, saved) = (job.tuned.total_savings?, job.tuned.energy_saved?);
-    let is_changed = job
-        .tuned
-        .loads
-        .iter()
-        .any(|load| load.choice.is_some_and(|choice| choice != job.reference));
-    is_changed.then(|| {
-        let verb = match saved.get() < 0.0 {
-            true => "more than",
-            false => "less than",
-        };
-        format!(
-            "Since the load was steady, exploring included: {:.1} {verb} at the reference, energy {}, time {}.",
-            sweetspot_quantity::Joules::new(saved.get().abs()),
-            share(claim.energy_saved, -1.0),
-            share(claim.time_lost, 1.0)
-        )
-    })
 }
 
 /// Describes how the job and its tuning ended.

@@ -58,6 +58,14 @@ pub enum SweepError {
         /// Whether the earlier settings of every device were restored.
         restored: bool,
     },
+    /// The user decided not to make the remaining runs.
+    #[error("stopped after {done} of about {planned} runs")]
+    Declined {
+        /// The number of runs that are stored.
+        done: usize,
+        /// The expected number of all runs.
+        planned: usize,
+    },
     /// The earlier settings of a device could not be restored.
     #[error("not every setting could be restored: try `sweetspot restore`; the study is stored")]
     NotRestored,

@@ -6,8 +6,10 @@ mod error;
 mod real;
 mod record;
 mod runner;
+mod time_left;
 
 pub use error::SweepError;
+pub use time_left::TimeLeft;
 
 use std::num::NonZeroUsize;
 
@@ -29,6 +31,8 @@ pub struct Sweep {
     pub outline: Outline,
     /// The earlier studies that the search cannot learn from, with the reasons.
     pub prior: PriorStudies,
+    /// What the user should know about the values of the axes.
+    pub notes: Vec<String>,
     backend: Backend,
 }
 
@@ -87,11 +91,13 @@ impl Sweep {
                 let PreparedSweep {
                     outline,
                     prior,
+                    notes,
                     sweep,
                 } = SimulatedSweep::prepare(definition)?;
                 Ok(Self {
                     outline,
                     prior,
+                    notes,
                     backend: Backend::Simulated(sweep),
                 })
             }
@@ -133,6 +139,7 @@ impl Sweep {
         Ok(Self {
             outline: outline.clone(),
             prior: PriorStudies::default(),
+            notes: Vec::new(),
             backend: now.backend,
         })
     }

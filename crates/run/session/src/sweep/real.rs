@@ -104,6 +104,7 @@ impl RealSweep {
         Ok(Sweep {
             outline,
             prior,
+            notes: resolved.notes,
             backend: Backend::Real(Box::new(real)),
         })
     }

@@ -11,14 +11,14 @@ use sweetspot_guard::{GuardError, Refusal};
 use sweetspot_measure::Sampler;
 use sweetspot_quantity::{Celsius, Watts};
 use sweetspot_study::{
-    Configuration, Outline, Point, ReducedCap, RunEnding, RunRecord, RunResult, Store,
-    SweepProgress, Task, samples_file, write_task,
+    Configuration, Outline, Point, ReducedCap, ReferenceFailed, RunEnding, RunRecord, RunResult,
+    Store, SweepProgress, Task, samples_file, write_task,
 };
 use sweetspot_workload::{Lease, RunLimits, SignalSource, WorkloadError, end_descendants};
 
 use super::real::RealSweep;
 use super::record::{UnfinishedRun, find_failure};
-use super::{SweepError, SweepOptions};
+use super::{SweepError, SweepOptions, TimeLeft};
 use crate::SessionError;
 use crate::host::{DevicesError, Gpu};
 use crate::measure::{MeasureRequest, MeasuredRun, RunContext};
@@ -59,11 +59,14 @@ impl SweepRunner<'_, '_> {
 
     /// Makes all runs that are not stored yet.
     pub fn run_all(&mut self) -> Result<(), SessionError> {
+        let mut has_estimate = false;
         loop {
             // An adaptive plan needs the result of the previous run to decide about the next.
-            if self.outline.plan.is_adaptive() {
+            if self.outline.plan.is_adaptive() || !has_estimate {
                 self.store_previous_run()?;
             }
+            self.check_reference()?;
+            has_estimate = has_estimate || self.report_time_left()?;
             let energy_of = self.outline.subject.energy_of;
             let pending = self.outline.plan.pending(self.points, energy_of);
             let Some(task) = pending.first().copied() else {
@@ -78,15 +81,57 @@ impl SweepRunner<'_, '_> {
         }
     }
 
+    /// Returns an error if the reference failed: without it nothing can be compared, and the command most likely fails
+    /// at the other settings too.
+    fn check_reference(&self) -> Result<(), SessionError> {
+        let reference = &self.points[self.outline.plan.reference];
+        match reference.failure() {
+            Some(failure) => Err(ReferenceFailed {
+                study: self.outline.subject.name(),
+                reason: failure.reason.clone(),
+            }
+            .into()),
+            None => Ok(()),
+        }
+    }
+
+    /// Reports how long the rest of the sweep takes, and returns whether that is known yet. Returns an error if the
+    /// user does not want to go on.
+    fn report_time_left(&mut self) -> Result<bool, SessionError> {
+        let real = self.real;
+        let left = TimeLeft::estimate(self.outline, self.points, real.settle, real.warmup);
+        let Some(left) = left else {
+            return Ok(false);
+        };
+        let signals = &self.signals;
+        let goes_on = self
+            .observer
+            .time_left(&left, &|| signals.received().is_some());
+        if let Some(signal) = signals.received() {
+            return Err(WorkloadError::Interrupted(signal).into());
+        }
+        let done: usize = self.points.iter().map(|point| point.runs.len()).sum();
+        match goes_on {
+            true => Ok(true),
+            false => Err(SweepError::Declined {
+                done,
+                planned: done + left.runs,
+            }
+            .into()),
+        }
+    }
+
     /// Passes the progress of the sweep to the observer.
     fn report_progress(&mut self, report: impl FnOnce(&mut dyn Observer, &SweepProgress<'_>)) {
         let energy_of = self.outline.subject.energy_of;
-        let done = self.points.iter().map(|point| point.runs.len()).sum();
+        let plan = &self.outline.plan;
+        let expected = plan.expected_runs(self.points, energy_of);
+        let done: usize = self.points.iter().map(|point| point.runs.len()).sum();
         let progress = SweepProgress {
             outline: self.outline,
             points: self.points,
             done,
-            planned: done + self.outline.plan.pending(self.points, energy_of).len(),
+            planned: done + expected.unwrap_or_else(|| plan.pending(self.points, energy_of).len()),
         };
         report(self.observer, &progress);
     }

@@ -30,6 +30,8 @@ pub struct PreparedSweep {
     pub outline: Outline,
     /// The earlier studies that the search cannot learn from, with the reasons.
     pub prior: PriorStudies,
+    /// What the user should know about the values of the axes.
+    pub notes: Vec<String>,
     /// The simulation that makes the runs.
     pub sweep: SimulatedSweep,
 }
@@ -115,6 +117,7 @@ impl SimulatedSweep {
         Ok(PreparedSweep {
             outline,
             prior,
+            notes: resolved.notes,
             sweep,
         })
     }

@@ -110,9 +110,9 @@ impl LoadSearch {
             noise.time = noise.time.hypot(drift.time);
             noise.energy = noise.energy.hypot(drift.energy);
         }
-        if let Some((total, saved)) = Savings::of_loads(std::slice::from_ref(&load)) {
-            load.total_savings = Some(total);
-            load.energy_saved = Some(saved);
+        if let Some(total) = Savings::of_loads(std::slice::from_ref(&load)) {
+            load.total_savings = Some(total.shares);
+            load.energy_saved = Some(total.energy_saved);
         }
         load
     }

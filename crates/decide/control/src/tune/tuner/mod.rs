@@ -128,8 +128,9 @@ impl Tuner {
             _ => (None, None),
         };
         let mut outcome = TuneOutcome {
-            total_savings: total.map(|(savings, _)| savings),
-            energy_saved: total.map(|(_, saved)| saved),
+            total_savings: total.map(|total| total.shares),
+            energy_saved: total.map(|total| total.energy_saved),
+            time_lost: total.map(|total| total.time_lost),
             loads,
             windows: self.windows,
             notices: self.notices,

@@ -1,0 +1,86 @@
+//! What to type next, below the result of each command.
+
+use sweetspot_control::tune::{TuneKnob, TunedJob};
+use sweetspot_device::Settings;
+use sweetspot_quantity::Seconds;
+use sweetspot_report::one_line;
+use sweetspot_session::measure::Measurement;
+use sweetspot_session::{Check, CheckResult};
+use sweetspot_study::{Definition, Store};
+
+use crate::args::TuneArgs;
+
+/// The shortest run for which `tune` finds a setting while it runs; a shorter one is run several times by `sweep`.
+const LONG_RUN: Seconds = Seconds::new(300.0);
+
+/// After a study: a run at the recommended setting, or the figures if there is no command to run.
+pub fn after_study(definition: &Definition, store: &Store) -> String {
+    let folder = store.folder().display();
+    match &definition.command {
+        Some(command) => format!(
+            "Run at this setting: sweetspot run --from {folder} -- {}",
+            one_line(command)
+        ),
+        None => format!("Figures: sweetspot report {folder} --export-html report.html"),
+    }
+}
+
+/// After a measurement: the command that finds a better setting; `None` if there is no command, or if it failed.
+pub fn after_measurement(measurement: &Measurement) -> Option<String> {
+    let last = measurement.runs.last().filter(|run| run.exit_code == 0)?;
+    if measurement.command.is_empty() {
+        return None;
+    }
+    let verb = match last.run_time >= LONG_RUN {
+        true => "Find a better setting while it runs: sweetspot tune",
+        false => "Find a better setting: sweetspot sweep",
+    };
+    Some(format!("{verb} -- {}", one_line(&measurement.command)))
+}
+
+/// After the checks of this machine; a failed check says itself what to do.
+pub fn after_checks(checks: &[Check]) -> Option<String> {
+    let has_failed = checks.iter().any(|check| check.result == CheckResult::Fail);
+    (!has_failed).then(|| "Measure a program: sweetspot measure -- python train.py".to_owned())
+}
+
+/// After a tuned run: the command that uses the setting; `None` if there is no setting to use.
+pub fn after_tuning(args: &TuneArgs, job: &TunedJob) -> Option<String> {
+    let choice = job.choice().filter(|_| job.tuned.gave_up.is_none())?;
+    if args.cmd.is_empty() {
+        return Some("Tune your own training: sweetspot tune -- python train.py".to_owned());
+    }
+    let device = args
+        .device
+        .iter()
+        .map(|device| format!(" --device {device}"));
+    let sudo = args.sudo.sudo.then_some(" --sudo".to_owned());
+    let same: String = device.chain(sudo).collect();
+    let words = args.cmd.iter();
+    let words = words.map(|word| word.to_string_lossy().into_owned());
+    let command = one_line(&words.collect::<Vec<_>>());
+    match choice == job.reference {
+        false if job.tuned.loads.len() == 1 => Some(format!(
+            "Keep this setting: sweetspot run {}{same} -- {command}",
+            setting_flags(&job.settings[choice])
+        )),
+        // Each load has a setting of its own.
+        false => Some(format!(
+            "The settings are remembered for the next run: sweetspot tune{same} -- {command}"
+        )),
+        true if args.knob == TuneKnob::PowerCap => Some(format!(
+            "Try clocks too: sweetspot tune --knob both{same} -- {command}"
+        )),
+        true => None,
+    }
+}
+
+/// The flags of `sweetspot run` for a setting.
+fn setting_flags(settings: &Settings) -> String {
+    let cap = settings.power_cap;
+    let cap = cap.map(|cap| format!("--power-cap {}W", cap.get()));
+    let clock = settings.core_clock;
+    let clock = clock.map(|clock| format!("--core-clock {}MHz", clock.get()));
+    let flags: Vec<String> = cap.into_iter().chain(clock).collect();
+    flags.join(" ")
+}
