@@ -40,7 +40,6 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use clap::Parser;
 use clap::error::ErrorKind::{DisplayHelpOnMissingArgumentOrSubcommand, UnknownArgument};
 use clap::error::{ContextKind, ContextValue};
 
@@ -51,7 +50,7 @@ use tracing::level_filters::LevelFilter;
 
 fn main() -> ExitCode {
     let has_command = has_user_command();
-    let cli = match Cli::try_parse() {
+    let cli = match args::parse() {
         Ok(cli) => cli,
         Err(error) => return report_parse_error(&error, exit::code_of_bad_input(has_command)),
     };

@@ -10,10 +10,10 @@ use sweetspot_sim::{Arrivals, Mode};
 
 use super::shared::{VariantArgs, mode, parse_count, parse_positive_seconds};
 
-/// Run a command on a host with simulated GPUs that every NVML client can see.
+/// Run a command on a host with simulated GPUs.
 ///
-/// The GPUs draw power, warm up and respect their power cap in real time. All processes that the command starts share
-/// them: a cap set by one process slows the workload of another.
+/// Every NVML client sees the GPUs. They draw power, warm up and respect their power cap in real time. All processes
+/// that the command starts share them: a cap set by one process slows the workload of another.
 #[derive(Debug, Args)]
 #[command(
     arg_required_else_help = true,
@@ -99,7 +99,9 @@ Examples:
   sweetspot simulate --errors dvfs_2019
   sweetspot simulate --fit rows.csv --gpu nvidia_h200 --network my_network --output my_network.toml";
 
-/// Run a stand-in workload on a simulated host: it behaves like a training or serving program, in real time.
+/// Run a stand-in training or serving program on simulated GPUs.
+///
+/// It runs on a simulated host (`sweetspot simulate`), in real time.
 #[derive(Debug, Args)]
 #[command(after_help = WORKLOAD_EXAMPLES)]
 pub struct SimWorkloadArgs {

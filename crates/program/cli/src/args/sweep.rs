@@ -15,11 +15,11 @@ use super::shared::{
     CriteriaArgs, ExportArgs, PreferArgs, SudoArgs, WorkArgs, parse_positive_seconds,
 };
 
-/// Try power caps, clocks, batch sizes or numbers of GPUs, several times each, and recommend the best.
+/// Try power caps, clocks or batch sizes, and recommend the best.
 ///
-/// Runs your command, or a simulated workload with --simulate, under every configuration of the chosen axes. Each run
-/// is stored in a study as soon as it ends, so that an interrupted sweep can be resumed. The previous settings of the
-/// GPUs are restored, whatever happens.
+/// Runs your command, or a simulated workload with --simulate, under every configuration of the chosen axes (power
+/// caps, clocks, batch sizes, numbers of GPUs), several times each. Each run is stored in a study as soon as it ends,
+/// so that an interrupted sweep can be resumed. The previous settings of the GPUs are restored, whatever happens.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct SweepArgs {

@@ -12,7 +12,7 @@ use sweetspot_session::measure::ProgressSource;
 use super::shared::{CriteriaArgs, SudoArgs, WorkArgs, parse_positive_seconds};
 use super::sweep::parse_share;
 
-/// Find the best setting for a training job while it runs, and keep it.
+/// Find the best setting while a training runs, and keep it.
 ///
 /// Waits until the command runs steadily, measures it at the GPU's default settings, tries a few settings for some
 /// seconds each, and keeps the best one; when the load changes, it searches again. The command's
