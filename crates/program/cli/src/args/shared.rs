@@ -145,6 +145,16 @@ pub fn mode(train: bool, infer: bool) -> Option<Mode> {
 }
 
 /// Parses a number of items or of batches.
+/// Parses the name of one network; a comma, which once separated several, is refused with the form that works.
+pub fn parse_network(text: &str) -> Result<String, String> {
+    if !text.contains(',') || Path::new(text).exists() {
+        return Ok(text.to_owned());
+    }
+    let names = text.split(',').map(str::trim);
+    let flags: Vec<String> = names.map(|name| format!("--network {name}")).collect();
+    Err(format!("name each network by itself: {}", flags.join(" ")))
+}
+
 pub fn parse_count(text: &str) -> Result<u64, String> {
     let number = text.parse().ok();
     number

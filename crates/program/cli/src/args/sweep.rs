@@ -12,7 +12,7 @@ use sweetspot_session::measure::{ProgressSource, RunWindow};
 use sweetspot_study::{Certainty, EnergyOf, Order, Until};
 
 use super::shared::{
-    CriteriaArgs, ExportArgs, PreferArgs, SudoArgs, WorkArgs, parse_positive_seconds,
+    CriteriaArgs, ExportArgs, PreferArgs, SudoArgs, WorkArgs, parse_network, parse_positive_seconds,
 };
 
 /// Try power caps, clocks or batch sizes, and recommend the best.
@@ -145,10 +145,10 @@ pub struct SweepArgs {
     #[arg(long, value_name = "NODE", help_heading = "Simulation")]
     pub node: Option<String>,
 
-    /// The workload: NETWORK, NETWORK@STUDY, or a profile file of yours; each of several, separated by commas, gets its
-    /// own study.
-    #[arg(long, value_name = "NAME", help_heading = "Simulation")]
-    pub network: Option<String>,
+    /// The workload: NETWORK, NETWORK@STUDY, or a profile file of yours. Can be given several times: the networks are
+    /// swept one after the other, and each gets its own study.
+    #[arg(long, value_name = "NAME", value_parser = parse_network, help_heading = "Simulation")]
+    pub network: Vec<String>,
 
     #[command(flatten)]
     pub work: WorkArgs,

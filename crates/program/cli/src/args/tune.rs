@@ -9,7 +9,7 @@ use sweetspot_decide::search::StrategyName;
 use sweetspot_quantity::{Ratio, Seconds};
 use sweetspot_session::measure::ProgressSource;
 
-use super::shared::{CriteriaArgs, SudoArgs, WorkArgs, parse_positive_seconds};
+use super::shared::{CriteriaArgs, SudoArgs, WorkArgs, parse_network, parse_positive_seconds};
 use super::sweep::parse_share;
 
 /// Find the best setting while a training runs, and keep it.
@@ -59,10 +59,10 @@ pub struct TuneArgs {
     #[arg(long, value_name = "GPU[:N]", help_heading = "Simulation")]
     pub simulate: Option<String>,
 
-    /// The workload: NETWORK, NETWORK@STUDY, or a profile file of yours; several, separated by commas, run one after
-    /// the other, so that the load changes.
-    #[arg(long, value_name = "NAME", help_heading = "Simulation")]
-    pub network: Option<String>,
+    /// The workload: NETWORK, NETWORK@STUDY, or a profile file of yours. Can be given several times: the networks run
+    /// one after the other in one job, so that the load changes.
+    #[arg(long, value_name = "NAME", value_parser = parse_network, help_heading = "Simulation")]
+    pub network: Vec<String>,
 
     #[command(flatten)]
     pub work: WorkArgs,

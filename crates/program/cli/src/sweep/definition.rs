@@ -2,12 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use sweetspot_decide::Objective;
 use sweetspot_decide::search::StrategyName;
 use sweetspot_study::{AxisText, Definition, Store, Until, is_study};
 
-use crate::args::SweepArgs;
+use crate::args::{SweepArgs, parse_network};
 use crate::run::is_read_only;
 
 /// The definition of the study, from the flags and the study file.
@@ -27,6 +27,9 @@ pub fn read_definition(args: &SweepArgs) -> Result<Definition> {
     let command = command
         .context("the command is not valid UTF-8 text, so it cannot be stored in a study")?;
     let variant = &args.work.variant;
+    if args.write_study.is_some() && args.network.len() > 1 {
+        bail!("a study file has one network: give --network once");
+    }
     let flags = Definition {
         folder: match command.is_empty() {
             true => None,
@@ -36,7 +39,7 @@ pub fn read_definition(args: &SweepArgs) -> Result<Definition> {
         device: args.device.clone(),
         simulate: args.simulate.clone(),
         node: args.node.clone(),
-        network: args.network.clone(),
+        network: args.network.first().cloned(),
         mode: variant.mode().map(str::to_owned),
         conv_algorithm: variant.conv_algorithm.clone(),
         dataset: variant.dataset.clone(),
@@ -81,6 +84,18 @@ pub fn read_definition(args: &SweepArgs) -> Result<Definition> {
         });
     }
     Ok(definition)
+}
+
+/// The definition of each sweep: every network that the user named has its own.
+pub fn definition_per_network(args: &SweepArgs, definition: Definition) -> Vec<Definition> {
+    if args.network.len() < 2 {
+        return vec![definition];
+    }
+    let networks = args.network.iter().map(|network| Definition {
+        network: Some(network.clone()),
+        ..definition.clone()
+    });
+    networks.collect()
 }
 
 /// The objective that is stored with the study. An objective that needs prices is not stored, because prices are not
@@ -140,5 +155,11 @@ fn current_folder() -> Result<String> {
 fn read_study_file(path: &Path) -> Result<Definition> {
     let text = std::fs::read_to_string(path)
         .with_context(|| format!("cannot read the study file {}", path.display()))?;
-    Definition::parse(&text).with_context(|| format!("study file {}", path.display()))
+    let file = || format!("study file {}", path.display());
+    let definition = Definition::parse(&text).with_context(file)?;
+    if let Some(network) = &definition.network {
+        let one = parse_network(network).map_err(|form| anyhow!("network: {form}"));
+        one.with_context(file)?;
+    }
+    Ok(definition)
 }

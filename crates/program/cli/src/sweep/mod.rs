@@ -23,7 +23,7 @@ use crate::hints::hint_for_objective;
 use crate::progress::ProgressDisplay;
 use crate::run::is_read_only;
 
-use definition::read_definition;
+use definition::{definition_per_network, read_definition};
 
 /// Runs `sweetspot sweep`.
 pub fn run(args: Box<SweepArgs>) -> Result<Outcome> {
@@ -44,17 +44,9 @@ pub fn run(args: Box<SweepArgs>) -> Result<Outcome> {
             ..Outcome::DONE
         });
     }
-    let networks = definition.network.as_deref().unwrap_or_default();
-    let definitions = networks.split(',').map(|network| Definition {
-        network: definition
-            .network
-            .as_ref()
-            .map(|_| network.trim().to_owned()),
-        ..definition.clone()
-    });
     // All sweeps are checked before the first one starts.
     let mut sweeps = Vec::new();
-    for definition in definitions {
+    for definition in definition_per_network(&args, definition) {
         sweeps.push(Sweep::prepare(&definition)?);
     }
     let documents = Documents::open(args.export.requested())?;
