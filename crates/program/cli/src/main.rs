@@ -7,6 +7,7 @@
 
 mod args;
 mod compare;
+mod config;
 mod confirm;
 mod devices;
 mod doctor;

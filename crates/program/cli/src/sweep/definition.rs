@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, anyhow, bail};
 use sweetspot_decide::Objective;
 use sweetspot_decide::search::StrategyName;
-use sweetspot_study::{AxisText, Definition, Store, Until, is_study};
+use sweetspot_study::{AxisText, Definition, Store, is_study};
 
 use crate::args::{SweepArgs, parse_network};
+use crate::config::{self, Config};
 use crate::run::is_read_only;
 
 /// The definition of the study, from the flags and the study file.
@@ -30,7 +31,7 @@ pub fn read_definition(args: &SweepArgs) -> Result<Definition> {
     if args.write_study.is_some() && args.network.len() > 1 {
         bail!("a study file has one network: give --network once");
     }
-    let flags = Definition {
+    let mut flags = Definition {
         folder: match command.is_empty() {
             true => None,
             false => Some(current_folder()?),
@@ -56,7 +57,7 @@ pub fn read_definition(args: &SweepArgs) -> Result<Definition> {
         at_most: args.at_most,
         order: args.order,
         strategy: args.strategy,
-        objective: stored_objective(args),
+        objective: None,
         limit: args.criteria.limits(),
         evaluations: args.evaluations,
         prior: prior_studies(args)?,
@@ -72,10 +73,14 @@ pub fn read_definition(args: &SweepArgs) -> Result<Definition> {
         read_only: (args.read_only || is_read_only()).then_some(true),
         axis: parameters,
     };
-    let definition = match &args.file {
+    flags.objective = stored_objective(args.criteria.objective, &flags);
+    let mut definition = match &args.file {
         Some(path) => flags.or(read_study_file(path)?),
         None => flags,
     };
+    if args.criteria.objective.is_none() && definition.objective.is_none() {
+        definition.objective = configured_objective(&definition)?;
+    }
     if definition.command.is_some() && definition.folder.is_none() {
         let folder = Some(current_folder()?);
         return Ok(Definition {
@@ -100,12 +105,25 @@ pub fn definition_per_network(args: &SweepArgs, definition: Definition) -> Vec<D
 
 /// The objective that is stored with the study. An objective that needs prices is not stored, because prices are not
 /// stored: the user has to give both again. Where runs are chosen by it, it is kept, and refused by the definition.
-fn stored_objective(args: &SweepArgs) -> Option<Objective> {
+fn stored_objective(objective: Option<Objective>, definition: &Definition) -> Option<Objective> {
     let is_priced =
         |objective: &Objective| matches!(objective, Objective::Cost | Objective::Carbon);
-    let objective = args.criteria.objective;
-    let chooses_runs = args.strategy.is_some() || matches!(args.until, Some(Until::Certainty(_)));
-    objective.filter(|objective| chooses_runs || !is_priced(objective))
+    objective.filter(|objective| definition.objective_chooses_runs() || !is_priced(objective))
+}
+
+/// The objective of the configuration file, which is stored as if the user had given it.
+fn configured_objective(definition: &Definition) -> Result<Option<Objective>> {
+    match Config::load()?.objective {
+        Some(objective @ (Objective::Cost | Objective::Carbon))
+            if definition.objective_chooses_runs() =>
+        {
+            bail!(
+                "the objective {objective} of {} cannot choose runs, because prices may change later: give --objective energy or eds:K",
+                config::path_text()
+            )
+        }
+        objective => Ok(stored_objective(objective, definition)),
+    }
 }
 
 /// The studies that a guided search may learn from: those that the user named, else all below studies/.

@@ -1,8 +1,7 @@
 //! Settings while a command runs, and bad input.
 
-use std::process::Command;
-
 use super::{cap, run, text};
+use crate::common::program;
 use crate::host::TestHost;
 use sweetspot_sim_host::Host;
 
@@ -129,7 +128,7 @@ fn bad_input_is_rejected_before_any_write() {
 #[test]
 fn a_missing_library_or_driver_is_reported() {
     let run = |library: &str| {
-        Command::new(env!("CARGO_BIN_EXE_sweetspot"))
+        program()
             .args(["run", "--power-cap", "200", "--", "true"])
             .env("SWEETSPOT_NVML", library)
             .env_remove("SWEETSPOT_SIM")
