@@ -1,5 +1,6 @@
 //! Adds advice on flags to error messages: libraries say what happened, but only the program knows its flags.
 
+use sweetspot_device::HostError;
 use sweetspot_fit::{ReplayError, RowsError, StudyFitError};
 use sweetspot_guard::GuardError;
 use sweetspot_network::NetworkError;
@@ -14,7 +15,7 @@ use sweetspot_study::{AxesError, StoreError, StudyError, TemplateError};
 use sweetspot_virtual_time::SimulationError;
 use sweetspot_workload::WorkloadError;
 
-use crate::config;
+use crate::{config, without_gpu};
 
 /// The message of an error, followed by the flags that help to avoid it.
 pub fn message_with_hint(error: &anyhow::Error) -> String {
@@ -27,9 +28,12 @@ pub fn message_with_hint(error: &anyhow::Error) -> String {
     }
 }
 
-/// The advice that depends on the user's files; `None` if there is none.
+/// The advice that depends on the command line or on the user's files; `None` if there is none.
 fn dynamic_hint(error: &anyhow::Error) -> Option<String> {
     let simulation = match error.downcast_ref::<SessionError>() {
+        Some(SessionError::Devices(
+            DevicesError::Host(HostError::Unavailable(_)) | DevicesError::NoGpu,
+        )) => return without_gpu::simulated_form(),
         Some(SessionError::Tune(TuneError::Criteria { subject, .. })) => {
             return hint_for_criterion(subject);
         }

@@ -36,6 +36,7 @@ mod simulate;
 mod study;
 mod sweep;
 mod tune;
+mod without_gpu;
 
 use std::io::Write;
 use std::process::ExitCode;
