@@ -15,6 +15,7 @@ use sweetspot_study::{AxesError, StoreError, StudyError, TemplateError};
 use sweetspot_virtual_time::SimulationError;
 use sweetspot_workload::WorkloadError;
 
+use crate::fit::ACCEPTED_FORMS;
 use crate::{config, without_gpu};
 
 /// The message of an error, followed by the flags that help to avoid it.
@@ -116,6 +117,7 @@ fn hint(error: &anyhow::Error) -> Option<&'static str> {
         return hint_for_catalogue(error);
     }
     match (error.downcast_ref(), error.downcast_ref()) {
+        (Some(RowsError::Format { .. } | RowsError::Column { .. }), _) => Some(ACCEPTED_FORMS),
         (Some(RowsError::Several { what, .. }), _) => Some(match *what {
             "networks" => "give --network",
             _ => "give --train or --infer",
