@@ -333,6 +333,11 @@ impl Definition {
         Ok(())
     }
 
+    /// Whether the objective, which is EDP if absent, decides which runs are made.
+    pub fn objective_chooses_runs(&self) -> bool {
+        self.strategy.is_some() || matches!(self.until, Some(Until::Certainty(_)))
+    }
+
     /// The number of runs of each configuration.
     pub fn repeat(&self) -> u32 {
         match self.until {

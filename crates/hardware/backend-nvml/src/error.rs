@@ -5,6 +5,9 @@ use sweetspot_device::{DeviceId, HostError, Knob, OpenError, ReadError, SensorKi
 
 /// The error when the NVML library cannot be loaded.
 pub fn library_not_found(library: &str, reason: &str) -> HostError {
+    // The crates that load the library add their own words and repeat its name.
+    let reason = reason.trim_start_matches("a libloading error occurred: ");
+    let reason = reason.trim_start_matches(&format!("{library}: "));
     HostError::Unavailable(format!(
         "cannot load NVIDIA's management library {library}: {reason}; is the driver installed? (to use another library, set SWEETSPOT_NVML, or give --nvml to `sweetspot serve`)"
     ))

@@ -1,5 +1,6 @@
 //! Adds advice on flags to error messages: libraries say what happened, but only the program knows its flags.
 
+use sweetspot_device::HostError;
 use sweetspot_fit::{ReplayError, RowsError, StudyFitError};
 use sweetspot_guard::GuardError;
 use sweetspot_network::NetworkError;
@@ -14,14 +15,35 @@ use sweetspot_study::{AxesError, StoreError, StudyError, TemplateError};
 use sweetspot_virtual_time::SimulationError;
 use sweetspot_workload::WorkloadError;
 
+use crate::fit::ACCEPTED_FORMS;
+use crate::{config, without_gpu};
+
 /// The message of an error, followed by the flags that help to avoid it.
 pub fn message_with_hint(error: &anyhow::Error) -> String {
     if let Some(similar) = missing_program(error).and_then(similar_program) {
         return format!("{error:#}: did you mean {similar}?");
     }
-    match hint(error) {
+    match dynamic_hint(error).or_else(|| hint(error).map(str::to_owned)) {
         Some(hint) => format!("{error:#}: {hint}"),
         None => format!("{error:#}"),
+    }
+}
+
+/// The advice that depends on the command line or on the user's files; `None` if there is none.
+fn dynamic_hint(error: &anyhow::Error) -> Option<String> {
+    let simulation = match error.downcast_ref::<SessionError>() {
+        Some(SessionError::Devices(
+            DevicesError::Host(HostError::Unavailable(_)) | DevicesError::NoGpu,
+        )) => return without_gpu::simulated_form(),
+        Some(SessionError::Tune(TuneError::Criteria { subject, .. })) => {
+            return hint_for_criterion(subject);
+        }
+        Some(SessionError::Simulation(error)) => error,
+        _ => error.downcast_ref::<SimulationError>()?,
+    };
+    match simulation {
+        SimulationError::Criteria { subject, .. } => hint_for_criterion(subject),
+        _ => None,
     }
 }
 
@@ -66,7 +88,6 @@ fn hint(error: &anyhow::Error) -> Option<&'static str> {
             SessionError::Sweep(error) => hint_for_sweep(error),
             SessionError::Simulation(error) => hint_for_simulation(error),
             SessionError::Hold(error) => hint_for_hold(error),
-            SessionError::Tune(TuneError::Criteria { subject, .. }) => hint_for_criterion(subject),
             SessionError::Workload(error) => hint_for_workload(error),
             _ => None,
         };
@@ -96,6 +117,7 @@ fn hint(error: &anyhow::Error) -> Option<&'static str> {
         return hint_for_catalogue(error);
     }
     match (error.downcast_ref(), error.downcast_ref()) {
+        (Some(RowsError::Format { .. } | RowsError::Column { .. }), _) => Some(ACCEPTED_FORMS),
         (Some(RowsError::Several { what, .. }), _) => Some(match *what {
             "networks" => "give --network",
             _ => "give --train or --infer",
@@ -160,7 +182,6 @@ fn hint_for_simulation(error: &SimulationError) -> Option<&'static str> {
         }
         SimulationError::Study(error) => hint_for_study(error),
         SimulationError::Catalogue(error) => hint_for_catalogue(error),
-        SimulationError::Criteria { subject, .. } => hint_for_criterion(subject),
         _ => None,
     }
 }
@@ -233,20 +254,25 @@ fn hint_for_workload(error: &WorkloadError) -> Option<&'static str> {
 const NEEDS_ROOT: &str = "add --sudo, run `sudo sweetspot ...`, or ask your administrator for the service (`sudo sweetspot serve --install`)";
 
 /// The advice on an objective or a limit that tuning does not support; the reason names what an objective lacks.
-fn hint_for_criterion(criterion: &str) -> Option<&'static str> {
+fn hint_for_criterion(criterion: &str) -> Option<String> {
     match criterion.strip_prefix("the objective ") {
         Some(objective) => hint_for_objective(objective),
-        None => Some("change or remove --limit"),
+        None => Some("change or remove --limit".to_owned()),
     }
 }
 
-/// The flags that give what an objective lacks; `None` if it needs none.
-pub fn hint_for_objective(objective: &str) -> Option<&'static str> {
-    match objective {
-        "cost" => Some("use --price-per-kwh, --price-per-gpu-hour or both"),
-        "carbon" => Some("use --carbon, with 24 numbers also --start"),
-        _ => None,
-    }
+/// The flags and keys that give what an objective lacks; `None` if it needs none.
+pub fn hint_for_objective(objective: &str) -> Option<String> {
+    let (flags, key) = match objective {
+        "cost" => (
+            "use --price-per-kwh, --price-per-gpu-hour or both",
+            "price-per-kwh = 0.30",
+        ),
+        "carbon" => ("use --carbon, with 24 numbers also --start", "carbon = 380"),
+        _ => return None,
+    };
+    let file = config::path_text();
+    Some(format!("{flags}, or write `{key}` into {file}"))
 }
 
 /// The advice on an error in read-only mode.

@@ -7,6 +7,7 @@
 
 mod args;
 mod compare;
+mod config;
 mod confirm;
 mod devices;
 mod doctor;
@@ -36,12 +37,12 @@ mod simulate;
 mod study;
 mod sweep;
 mod tune;
+mod without_gpu;
 
 use std::io::Write;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use clap::Parser;
 use clap::error::ErrorKind::{DisplayHelpOnMissingArgumentOrSubcommand, UnknownArgument};
 use clap::error::{ContextKind, ContextValue};
 
@@ -52,7 +53,7 @@ use tracing::level_filters::LevelFilter;
 
 fn main() -> ExitCode {
     let has_command = has_user_command();
-    let cli = match Cli::try_parse() {
+    let cli = match args::parse() {
         Ok(cli) => cli,
         Err(error) => return report_parse_error(&error, exit::code_of_bad_input(has_command)),
     };

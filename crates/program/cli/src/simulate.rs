@@ -1,23 +1,19 @@
 //! `sweetspot simulate`.
 
-use std::io::Read;
-use std::path::Path;
-
-use anyhow::{Context, Result, bail};
-use sweetspot_fit::{FitRequest, RowChoice, fit_workload, measured_rows, workload_text};
+use anyhow::{Result, bail};
 use sweetspot_papers::{Profiles, SimulatorDeviations, deviations, deviations_of, studies};
-use sweetspot_report::{deviations_summary, deviations_text, fit_workload_text, profiles_text};
+use sweetspot_report::{deviations_summary, deviations_text, profiles_text};
 use sweetspot_session::SessionError;
-use sweetspot_sim::{Mode, find_gpu, gpus, nodes, parse_workload, workloads};
+use sweetspot_sim::{gpus, nodes, workloads};
 use sweetspot_sim_host::{HostParts, TemporaryHost};
 use sweetspot_workload::{
     CommandSpec, NoHandler, OnSignal, ProgressReader, RunLimits, SignalSource, run_until_exit,
 };
 
 use crate::args::SimulateArgs;
-use crate::documents::{Content, Documents, Format, print};
+use crate::documents::print;
 use crate::exit::Outcome;
-use crate::print_error_line;
+use crate::fit::{RowsFit, fit_rows};
 
 /// The simulated NVML library, which is part of this program.
 static NVML_LIBRARY: &[u8] = include_bytes!(env!("SWEETSPOT_NVML_SIM"));
@@ -25,7 +21,13 @@ static NVML_LIBRARY: &[u8] = include_bytes!(env!("SWEETSPOT_NVML_SIM"));
 /// Runs `sweetspot simulate`.
 pub fn run(args: SimulateArgs) -> Result<Outcome> {
     if let Some(rows) = &args.fit {
-        return fit_to_file(&args, rows);
+        return fit_rows(&RowsFit {
+            path: rows,
+            gpu: args.gpu.as_deref().unwrap_or_default(),
+            network: args.network.as_deref(),
+            mode: args.mode(),
+            output: Some(&args.output),
+        });
     }
     if args.gpu.is_some() || args.node.is_some() {
         let parts = HostParts::new(args.gpu.as_deref(), args.node.as_deref())?;
@@ -91,56 +93,4 @@ fn compare_with_papers(name: Option<&str>) -> Result<Vec<SimulatorDeviations>> {
             studies().collect::<Vec<_>>().join(", ")
         ),
     }
-}
-
-/// The largest accepted size of a file of measurements.
-const MAX_FILE_BYTES: u64 = 16 << 20;
-
-/// Fits a workload profile to the measurements in a file.
-fn fit_to_file(args: &SimulateArgs, path: &Path) -> Result<Outcome> {
-    let (gpu_name, gpu) = find_gpu(args.gpu.as_deref().unwrap_or_default())?;
-    let documents = Documents::open([(Format::Toml, Some(args.output.as_path()))])?;
-    let file = path.display().to_string();
-    let text = read_file(path).with_context(|| format!("cannot read {file}"))?;
-    let choice = RowChoice {
-        network: args.network.clone(),
-        mode: args.mode(),
-    };
-    let (rows, found) = measured_rows(&file, &text, &choice)?;
-    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-    let named = args.network.clone().or(found.network);
-    let request = FitRequest {
-        gpu_name,
-        gpu,
-        network: named.unwrap_or_else(|| stem.into_owned()),
-        mode: found.mode.unwrap_or(Mode::Train),
-        rows,
-    };
-    let fitted = fit_workload(&request).with_context(|| file.clone())?;
-    let text = workload_text(&fitted);
-    // An invalid name is reported now, not when the profile is used.
-    parse_workload("the fitted profile", &text)?;
-    print_error_line(fit_workload_text(&fitted).trim_end());
-    let written = documents.write(Content::default().toml(|| Ok(text)));
-    Ok(Outcome {
-        written,
-        ..Outcome::DONE
-    })
-}
-
-/// Reads a file of measurements, which must not be too large.
-fn read_file(path: &Path) -> Result<String> {
-    let file = std::fs::File::open(path)?;
-    if !file.metadata()?.is_file() {
-        bail!("it is not a file");
-    }
-    let mut text = String::new();
-    file.take(MAX_FILE_BYTES + 1).read_to_string(&mut text)?;
-    if text.len() as u64 > MAX_FILE_BYTES {
-        bail!(
-            "the file is too large: at most {} MiB of measurements are read",
-            MAX_FILE_BYTES >> 20
-        );
-    }
-    Ok(text)
 }

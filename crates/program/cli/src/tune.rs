@@ -8,7 +8,7 @@ use sweetspot_report::{figure_svg, tuning_figure, tuning_json, tuning_markdown, 
 use sweetspot_session::{
     ChoiceStore, Observer, SessionError, SweepError, TunedCommand, TunedCommandResult, tune,
 };
-use sweetspot_virtual_time::{JobSequence, JobSpec, SimulationError};
+use sweetspot_virtual_time::{JobSequence, JobSpec};
 use sweetspot_workload::CommandExit;
 
 use crate::args::TuneArgs;
@@ -65,14 +65,15 @@ fn criteria(args: &TuneArgs) -> Result<Criteria> {
 
 /// Tunes a simulated job in virtual time.
 fn tune_simulated(args: &TuneArgs, request: &TuneRequest) -> Result<TunedJob> {
-    let spec = JobSpec {
+    let jobs = args.network.iter().map(|network| JobSpec {
         gpus: args.simulate.clone(),
         node: None,
-        network: args.network.clone().ok_or(SimulationError::NoNetwork)?,
+        network: network.clone(),
         variant: args.work.variant.variant(),
         items: args.work.items,
-    };
-    let sequence = JobSequence::new(&spec, args.work.batch)?;
+    });
+    let jobs: Vec<JobSpec> = jobs.collect();
+    let sequence = JobSequence::new(&jobs, args.work.batch)?;
     let mut observer = TerminalObserver::new();
     // The choice of an earlier real job says nothing about a simulated one.
     let earlier = None;

@@ -3,7 +3,9 @@
 //! They are installed in `.venv` by scripts/setup. `cargo test` ignores these tests by default; scripts/test runs them.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Output;
+
+use crate::common::program;
 
 fn environment() -> PathBuf {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../.venv/bin");
@@ -16,7 +18,7 @@ fn environment() -> PathBuf {
 }
 
 fn on_host(gpus: &str, command: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_sweetspot"))
+    program()
         .args(["simulate", "--gpu", gpus, "--"])
         .args(command)
         .env("NO_COLOR", "1")

@@ -15,6 +15,9 @@ const FIT: [&str; 6] = [
     "fit.json",
 ];
 
+/// Rows of a network that were measured without a sweep.
+const ROWS: &str = "batch,items_per_s,mean_w\n16,150,180\n64,320,230\n256,370,260\n";
+
 fn run(folder: &Path, args: &[&str]) -> Output {
     let output = sweetspot(folder, args);
     assert!(output.status.success(), "{}", text(&output.stderr));
@@ -236,8 +239,29 @@ fn bad_input_is_rejected_in_one_line() {
     );
     let forms = ["--axis", "conv_algorithm=gemm,winograd", "--study", "forms"];
     sweep(folder, &[&p100[..], &forms].concat());
+    std::fs::write(folder.join("notes.txt"), "notes\nand more\n").unwrap();
+    std::fs::write(folder.join("rows.csv"), ROWS).unwrap();
     for (args, expected) in [
-        (&["nothing"][..], "there is no study in nothing"),
+        (
+            &["nothing"][..],
+            "nothing is neither a study nor a CSV file of measured rows: use `sweetspot fit STUDY`",
+        ),
+        (&["notes.txt"], "or `sweetspot fit ROWS.csv --gpu GPU`"),
+        (
+            &["notes.txt", "--gpu", "v100"],
+            "there is no column `batch`; there are notes: use `sweetspot fit STUDY`",
+        ),
+        (&["rows.csv"], "were measured with --gpu"),
+        (&["rows.csv", "--infer"], "--gpu"),
+        (&["two", "--gpu", "v100"], "--gpu is for a CSV file"),
+        (
+            &["rows.csv", "--gpu", "v100", "--export-json", "-"],
+            "--energy-of and --export-json are for studies",
+        ),
+        (
+            &["rows.csv", "--gpu", "v100", "-o", "mine"],
+            "a profile file needs the extension .toml: use mine.toml",
+        ),
         (&["one"], "only one successful configuration"),
         (&["node"], "the study counts the energy of a whole node"),
         (
@@ -284,4 +308,38 @@ fn the_profile_is_written_to_the_requested_place() {
     assert_eq!(text(&output.stdout), kept);
     assert!(text(&output.stderr).contains("Mean error"));
     assert!(text(&run(folder, &["fit", "some"]).stdout).contains("Mean error"));
+}
+
+/// Rows give the same profile as with the former name of the command, also if they are in the folder of a study.
+#[test]
+fn a_file_of_rows_is_fitted() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let some = words("--simulate v100 --network resnet50 --repeat 1 --power-cap 150,300");
+    sweep(folder, &[&some[..], &["--study", "some"]].concat());
+    std::fs::write(folder.join("some/rows.csv"), ROWS).unwrap();
+    let fit = words("fit some/rows.csv --gpu v100 --network mine --infer");
+    let output = run(folder, &[&fit[..], &["-o", "mine.toml"]].concat());
+    let shown = text(&output.stdout);
+    assert!(
+        shown.starts_with("fitted 4 parameters to 6 values"),
+        "{shown}"
+    );
+    let (_, next) = shown.split_once("Try: sweetspot ").unwrap();
+    assert!(next.ends_with(" --network mine.toml\n"), "{shown}");
+    run(
+        folder,
+        &[&words(next.trim_end())[..], &["--no-study"]].concat(),
+    );
+    let profile = std::fs::read_to_string(folder.join("mine.toml")).unwrap();
+    assert!(profile.contains("mode = \"infer\""), "{profile}");
+    let piped = run(folder, &[&fit[..], &["-o", "-"]].concat());
+    assert_eq!(text(&piped.stdout), profile);
+    let former = words("simulate --fit some/rows.csv --gpu v100 --network mine --infer");
+    let former = run(folder, &former);
+    assert_eq!(text(&former.stdout), profile);
+    assert_eq!(text(&former.stderr), text(&piped.stderr));
+    // Without a place for the profile, only the summary is shown.
+    let summary = text(&run(folder, &fit).stdout);
+    assert_eq!(summary, text(&piped.stderr));
 }

@@ -8,6 +8,7 @@ mod common;
 mod host;
 
 mod clients;
+mod config;
 mod documents;
 mod explore;
 mod fit;

@@ -24,6 +24,28 @@ fn ranges_with_a_dash_are_answered_with_a_range() {
 }
 
 #[test]
+fn networks_with_a_comma_are_answered_with_a_flag_each() {
+    for verb in ["sweep", "tune"] {
+        let message = message(&format!("{verb} --simulate v100 --network resnet50,vgg19"));
+        assert!(
+            message.contains("name each network by itself: --network resnet50 --network vgg19"),
+            "{message}"
+        );
+        assert_eq!(message.lines().count(), 1, "{message}");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let file = "simulate = \"v100\"\nnetwork = \"resnet50,vgg19\"\n";
+    std::fs::write(folder.path().join("two.toml"), file).unwrap();
+    let output = sweetspot(folder.path(), &["sweep", "two.toml"]);
+    assert_eq!(output.status.code(), Some(2));
+    let message = text(&output.stderr);
+    assert!(
+        message.contains("two.toml: network: name each network by itself: --network resnet50"),
+        "{message}"
+    );
+}
+
+#[test]
 fn names_match_in_any_case() {
     let folder = tempfile::tempdir().unwrap();
     let line =

@@ -76,7 +76,7 @@ const IN_VIRTUAL_TIME: [(&str, &str); 22] = [
     ),
     (
         "tune",
-        "tune --simulate quadro_rtx_6000 --network vgg19,resnet50 --objective energy --limit time<=+10%",
+        "tune --simulate quadro_rtx_6000 --network vgg19 --network resnet50 --objective energy --limit time<=+10%",
     ),
     (
         "tune",

@@ -82,7 +82,8 @@ fn a_fitted_profile_predicts_other_batch_sizes() {
         &[&fit[..], &["--output", "my.toml"]].concat(),
     );
     assert!(written.status.success());
-    assert_eq!(text(&written.stdout), "");
+    let shown_line = text(&written.stdout);
+    assert!(shown_line.starts_with(&message), "{shown_line}");
     let profile = std::fs::read_to_string(folder.path().join("my.toml")).unwrap();
     assert_eq!(profile, text(&shown.stdout));
     let sweep = [

@@ -165,6 +165,23 @@ fn an_account_that_may_only_change_settings_chooses_no_files() {
     }
 }
 
+/// The file of root would be another one, and the process that stays root reads none.
+#[test]
+#[ignore = "needs root and sudo"]
+fn under_sudo_the_configuration_file_of_the_calling_user_is_read() {
+    let host = SudoHost::new("config");
+    let script = "mkdir -p .config/sweetspot; echo 'objectiv = 1' >.config/sweetspot/config.toml; ";
+    let run_as_admin = |line: &str| host.run_as("sst-admin", &format!("{script} {line}"));
+    let output = run_as_admin("sudo $S tune --simulate v100 --network resnet50");
+    let expected = format!(
+        "sweetspot: {}/sst-admin/.config/sweetspot/config.toml, line 1: unknown key `objectiv`: write objective\n",
+        host.folder.display()
+    );
+    assert_eq!(text(&output.stderr), expected);
+    shown(&run_as_admin("sudo $S run --power-cap 190W -- true"));
+    assert_eq!(host.cap(), 300.0);
+}
+
 #[test]
 #[ignore = "needs root and sudo"]
 fn under_sudo_the_program_becomes_the_calling_user() {

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use crate::common::{sweetspot, text, words};
+use crate::common::{program, sweetspot, text, words};
 use crate::host::TestHost;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_sweetspot");
@@ -190,7 +190,7 @@ fn commands_without_a_workload_report_write_errors_too() {
         assert_eq!(output.status.code(), Some(1), "{line}: {output:?}");
         assert_one_failed(&output, &other, line);
         std::fs::remove_file(&other).unwrap();
-        let full = Command::new(PROGRAM)
+        let full = program()
             .args(words(line))
             .current_dir(folder.path())
             .stdout(File::create("/dev/full").unwrap())

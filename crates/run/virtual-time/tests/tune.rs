@@ -210,22 +210,22 @@ fn short_jobs_and_mixed_gpus_are_reported() {
         items: Some(items),
         ..JobSpec::default()
     };
-    let short = JobSequence::new(&spec("v100", 8_000), None).unwrap();
+    let short = JobSequence::new(&[spec("v100", 8_000)], None).unwrap();
     let tuned = run(&request(Objective::Edp, 1), &short).unwrap();
     assert!(matches!(
         tuned.tuned.gave_up,
         Some(GiveUpReason::TooShort { .. })
     ));
-    let shorter = JobSequence::new(&spec("v100", 1_280), None).unwrap();
+    let shorter = JobSequence::new(&[spec("v100", 1_280)], None).unwrap();
     let tuned = run(&request(Objective::Edp, 1), &shorter).unwrap();
     assert!(tuned.tuned.ended_early);
-    let mixed = JobSequence::new(&spec("v100,quadro_rtx_6000", 8_000), None).unwrap();
+    let mixed = JobSequence::new(&[spec("v100,quadro_rtx_6000", 8_000)], None).unwrap();
     let mixed = run(&request(Objective::Edp, 1), &mixed);
     assert!(matches!(
         mixed,
         Err(SimulationError::TuneSpace(TuneSpaceError::MixedGpus(_)))
     ));
-    let both = JobSequence::new(&spec("v100:2", 400_000), None).unwrap();
+    let both = JobSequence::new(&[spec("v100:2", 400_000)], None).unwrap();
     let tuned = run(&request(Objective::Edp, 1), &both).unwrap();
     assert!(
         tuned

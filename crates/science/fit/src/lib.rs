@@ -1,6 +1,6 @@
 //! Fits profiles of simulated GPUs and workloads to measurements, and replays strategies on recorded curves.
 //!
-//! [`fit_workload`] fits a workload to measured rows of batch sizes (`simulate --fit`); [`fit_study`] fits a GPU
+//! [`fit_workload`] fits a workload to measured rows of batch sizes (`sweetspot fit ROWS.csv`); [`fit_study`] fits a GPU
 //! and a workload to a study (`fit STUDY`); [`replay()`] runs search strategies against recorded measurements.
 //!
 //! The physics that is fitted is in `sim`, the text for people in `report`.

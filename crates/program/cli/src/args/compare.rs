@@ -14,9 +14,10 @@ Examples:
   sweetspot compare resnet50-v100 resnet50-quadro_rtx_6000
   sweetspot compare pascal maxwell --objective energy-per-item --export-html compare.html";
 
-/// Compare studies: common settings, differences with their significance, and the best setting of each.
+/// Compare studies: their differences and best settings.
 ///
-/// Compares studies of one workload on several devices, or of several workloads on one device, with the first one.
+/// Compares studies of one workload on several devices, or of several workloads on one device, with the first one:
+/// common settings, differences with their significance, and the best setting of each.
 #[derive(Debug, Args)]
 #[command(after_help = COMPARE_EXAMPLES)]
 pub struct CompareArgs {

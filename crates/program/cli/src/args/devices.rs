@@ -4,7 +4,9 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-/// Show the GPUs: current power and power cap, clocks, and each sensor with its measured update period.
+/// Show the GPUs with their power caps, clocks and sensors.
+///
+/// Shows the current power and power cap, the clocks, and each sensor with its measured update period.
 #[derive(Debug, Args)]
 pub struct DevicesArgs {
     /// The GPUs to show: all, or a list of indices or UUIDs [default: those in CUDA_VISIBLE_DEVICES, else all].

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-/// Check what works on this machine, and show how to fix what does not.
+/// Check what works on this machine, and how to fix the rest.
 #[derive(Debug, Args)]
 pub struct DoctorArgs {
     /// Write the result as JSON; `-` writes it to standard output in place of the table.

@@ -9,7 +9,9 @@ use sweetspot_session::hold::{CapSource, parse_cap};
 
 use super::shared::{SudoArgs, parse_positive_seconds};
 
-/// Get the highest throughput under a power cap: choose batch size, clock or both while the command runs.
+/// Get the highest throughput under a power cap.
+///
+/// Chooses the batch size, the clock or both while the command runs.
 ///
 /// The command is an inference program that asks for its batch size before each batch and reports items and batch times
 /// over a shared-memory link (two lines of Python, see docs/hold.md). The knob `batch` changes no device setting and

@@ -9,10 +9,11 @@ use sweetspot_session::measure::{ProgressSource, RunWindow};
 
 use super::shared::{AsRootArg, TextExportArgs};
 
-/// Measure the time and energy of a command, per GPU and phase, with the method and its uncertainty.
+/// Measure the time and energy of a command, per GPU and phase.
 ///
-/// Changes no device setting, and exits with the command's exit code. If the program marks its phases and reports its
-/// progress (two lines of Python, see docs/link.md), you also get the energy per phase and per item.
+/// Shows each figure with the measurement method and its uncertainty. Changes no device setting, and exits with the
+/// command's exit code. If the program marks its phases and reports its progress (two lines of Python, see
+/// docs/link.md), you also get the energy per phase and per item.
 #[derive(Debug, Args)]
 #[command(after_help = MEASURE_EXAMPLES)]
 pub struct MeasureArgs {

@@ -6,6 +6,7 @@ mod doctor;
 mod fit;
 #[cfg(feature = "generate")]
 mod generate;
+mod groups;
 mod hold;
 mod measure;
 mod network;
@@ -31,6 +32,7 @@ pub use doctor::DoctorArgs;
 pub use fit::FitArgs;
 #[cfg(feature = "generate")]
 pub use generate::{GenerateArgs, GenerateCommand};
+pub use groups::parse;
 pub use hold::{HoldArgs, HoldCommand, KnobName, ModeName, ObjectiveName, SensorName};
 pub use measure::MeasureArgs;
 pub use network::{NetworkArgs, RowGrouping};
@@ -39,7 +41,7 @@ pub use report::{FigureArgs, ReportArgs};
 pub use reproduce::ReproduceArgs;
 pub use run::{GuardArgs, RunArgs};
 pub use serve::{PolicyArgs, PolicyCommand, RootGuardArgs, ServeArgs};
-pub use shared::{AsRootArg, SudoArgs};
+pub use shared::{AsRootArg, SudoArgs, parse_network};
 pub use simulate::{SimWorkloadArgs, SimulateArgs};
 pub use study::{StudyArgs, StudyCommand, TaskArgs};
 pub use sweep::SweepArgs;
@@ -50,10 +52,11 @@ const VERSION: &str = env!("SWEETSPOT_VERSION");
 
 /// Measure and lower the energy that deep learning needs on GPUs.
 ///
-/// A GPU rarely needs all the power it may draw: a lower power cap can save a quarter of the energy if a job may take
-/// somewhat longer. Sweetspot finds the setting with the trade-off that suits you.
+/// A GPU rarely needs all the power it may draw: a lower power cap can save a
+/// quarter of the energy if a job may take somewhat longer. Sweetspot finds the
+/// setting with the trade-off that suits you.
 #[derive(Debug, Parser)]
-#[command(name = "sweetspot", version = VERSION, max_term_width = 100)]
+#[command(name = "sweetspot", version = VERSION, max_term_width = 100, verbatim_doc_comment)]
 pub struct Cli {
     /// Write a log to standard error, for bug reports: off, error, warn, info, debug, trace [default: off] (also
     /// SWEETSPOT_LOG=LEVEL).
@@ -80,7 +83,7 @@ pub enum Command {
     Replay(Box<ReplayArgs>),
     Study(StudyArgs),
     Task(TaskArgs),
-    /// Restore GPU settings that were left changed after a crash or a kill.
+    /// Restore GPU settings that a crash or a kill left changed.
     Restore,
     Network(Box<NetworkArgs>),
     Devices(DevicesArgs),

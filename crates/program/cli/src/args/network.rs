@@ -7,7 +7,7 @@ use sweetspot_network::{Convention, Precision, Shape};
 
 use super::shared::TextExportArgs;
 
-/// Count a network's operations, parameters and memory traffic, and the lowest possible time and energy.
+/// Count a network's operations, parameters and memory traffic.
 ///
 /// Counts every layer of a built-in network, of an ONNX file (its weights are not needed) or of your own description.
 /// Add a GPU to see the lowest time and energy that its peak rates allow, or a study to see the operations per joule

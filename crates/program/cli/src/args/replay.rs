@@ -8,7 +8,7 @@ use clap::Args;
 use super::report::FigureArgs;
 use super::shared::{CriteriaArgs, TextExportArgs};
 
-/// Evaluate search strategies on recorded measurements, without a GPU.
+/// Evaluate search strategies on recorded measurements.
 ///
 /// Answers each evaluation that a strategy requests with the recorded point. Shows for every curve how many
 /// evaluations the strategy needed, how much worse its choice is than the best recorded point (its regret), and which

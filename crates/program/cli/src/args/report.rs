@@ -8,7 +8,7 @@ use sweetspot_study::EnergyOf;
 
 use super::shared::{CriteriaArgs, ExportArgs, PreferArgs};
 
-/// Summarise a study: the best setting, its uncertainty, and figures.
+/// Summarise a study: the best setting, its uncertainty, figures.
 ///
 /// Shows the recommendation first, then the best setting by each metric, then the settings that are better than the
 /// reference. --export-html writes a page with figures that any browser can open without a network connection.

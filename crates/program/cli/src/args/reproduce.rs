@@ -4,10 +4,10 @@ use clap::Args;
 
 use super::shared::TextExportArgs;
 
-/// Reproduce a published study on simulated GPUs and compare the results with the paper.
+/// Reproduce a published study and compare it with the paper.
 ///
-/// Shows every value of the paper's tables, how far the simulated value is from it, and whether the paper's
-/// conclusions hold. The exit code is 1 if a value is outside its tolerance.
+/// Runs the study on simulated GPUs. Shows every value of the paper's tables, how far the simulated value is from it,
+/// and whether the paper's conclusions hold. The exit code is 1 if a value is outside its tolerance.
 #[derive(Debug, Args)]
 #[command(arg_required_else_help = true, after_help = EXAMPLES)]
 pub struct ReproduceArgs {

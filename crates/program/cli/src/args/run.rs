@@ -9,7 +9,7 @@ use sweetspot_session::measure::ProgressSource;
 
 use super::shared::{CriteriaArgs, PreferArgs, SudoArgs, TextExportArgs};
 
-/// Run a command with the GPUs at a chosen setting, then restore the previous settings.
+/// Run a command at a chosen GPU setting, then restore the GPUs.
 ///
 /// The setting applies while the command runs. A separate process restores the previous settings afterwards, even
 /// after an error, a signal or the death of this program.

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use clap::Args;
 use sweetspot_decide::{
     CarbonIntensity, Criteria, Hour, Limit, LimitError, Objective, Preference, Price, Tariff,
@@ -11,6 +11,7 @@ use sweetspot_quantity::{Seconds, parse_bare};
 use sweetspot_sim::{Mode, Variant};
 use sweetspot_study::Definition;
 
+use crate::config::Config;
 use crate::documents::Format;
 
 /// The flag that changes settings through sudo.
@@ -144,6 +145,16 @@ pub fn mode(train: bool, infer: bool) -> Option<Mode> {
     }
 }
 
+/// Parses the name of one network; a comma, which once separated several, is refused with the form that works.
+pub fn parse_network(text: &str) -> Result<String, String> {
+    if !text.contains(',') || Path::new(text).exists() {
+        return Ok(text.to_owned());
+    }
+    let names = text.split(',').map(str::trim);
+    let flags: Vec<String> = names.map(|name| format!("--network {name}")).collect();
+    Err(format!("name each network by itself: {}", flags.join(" ")))
+}
+
 /// Parses a number of items or of batches.
 pub fn parse_count(text: &str) -> Result<u64, String> {
     let number = text.parse().ok();
@@ -167,7 +178,7 @@ pub fn parse_positive_seconds(text: &str) -> Result<Seconds, String> {
 #[derive(Debug, Args)]
 pub struct CriteriaArgs {
     /// What to optimise: energy, time, power, edp, ed2p, eds:K, gain-minus-loss, energy-per-item, items-per-joule,
-    /// throughput, cost, carbon [default: the objective of the study, else edp].
+    /// throughput, cost, carbon [default: the objective of the study, else that of your configuration file, else edp].
     #[arg(long, value_name = "OBJ", help_heading = "Recommendation")]
     pub objective: Option<Objective>,
 
@@ -195,14 +206,8 @@ pub struct CriteriaArgs {
     pub price_per_gpu_hour: Option<f64>,
 
     /// For the objective cost: the currency of the prices [default: EUR].
-    #[arg(
-        long,
-        value_name = "NAME",
-        default_value = "EUR",
-        hide_default_value = true,
-        help_heading = "Recommendation"
-    )]
-    pub currency: String,
+    #[arg(long, value_name = "NAME", help_heading = "Recommendation")]
+    pub currency: Option<String>,
 
     /// For the objective carbon: grams of CO2 per kWh, as one number or as 24 numbers for the hours of the day,
     /// separated by commas.
@@ -215,12 +220,7 @@ pub struct CriteriaArgs {
     pub carbon: Option<CarbonIntensity>,
 
     /// For --carbon with 24 numbers: the time of day at which the job starts, 14:30.
-    #[arg(
-        long,
-        value_name = "HOUR",
-        requires = "carbon",
-        help_heading = "Recommendation"
-    )]
+    #[arg(long, value_name = "HOUR", help_heading = "Recommendation")]
     pub start: Option<Hour>,
 }
 
@@ -229,14 +229,8 @@ pub struct CriteriaArgs {
 pub struct PreferArgs {
     /// Which setting to recommend among those that may be the best: the fastest (time), the one with the least energy,
     /// or the one with the best mean of the objective [default: time].
-    #[arg(
-        long,
-        value_name = "time|energy|mean",
-        default_value_t,
-        hide_default_value = true,
-        help_heading = "Recommendation"
-    )]
-    pub prefer: Preference,
+    #[arg(long, value_name = "time|energy|mean", help_heading = "Recommendation")]
+    pub prefer: Option<Preference>,
 }
 
 fn parse_limit(text: &str) -> Result<Option<Limit>, String> {
@@ -256,12 +250,13 @@ impl CriteriaArgs {
         (!self.limit.is_empty()).then_some(given)
     }
 
-    /// The criteria for a study: those of its definition, unless the user gave others.
+    /// The criteria for a study: those that the user gave, else those of the study's definition, else those of the
+    /// configuration file.
     pub fn criteria_for(&self, definition: &Definition, prefer: PreferArgs) -> Result<Criteria> {
         let mut criteria = self.criteria()?;
-        criteria.preference = prefer.prefer;
+        criteria.preference = prefer.prefer.unwrap_or(criteria.preference);
         if self.objective.is_none() {
-            criteria.objective = definition.objective.unwrap_or(criteria.objective);
+            criteria.objective = objective_of(definition).unwrap_or(criteria.objective);
         }
         if self.limit.is_empty() {
             criteria.limits = definition.limit.clone().unwrap_or_default();
@@ -269,27 +264,54 @@ impl CriteriaArgs {
         Ok(criteria)
     }
 
+    /// The criteria that the user gave, with what is missing from the configuration file.
     pub fn criteria(&self) -> Result<Criteria> {
-        let price = match (self.price_per_kwh, self.price_per_gpu_hour) {
-            (None, None) => None,
-            (kwh, hour) => Some(Price::new(
-                kwh.unwrap_or(0.0),
-                hour.unwrap_or(0.0),
-                self.currency.clone(),
-            )?),
-        };
-        let carbon = match (&self.carbon, self.start) {
+        let config = Config::load()?;
+        let carbon = match (self.carbon.as_ref().or(config.carbon.as_ref()), self.start) {
+            (None, Some(_)) => {
+                bail!("--start needs the grams of CO2 per kWh of each hour: give --carbon")
+            }
             (Some(CarbonIntensity::Hourly { grams, .. }), start) => Some(CarbonIntensity::Hourly {
                 grams: *grams,
                 start,
             }),
-            (carbon, _) => carbon.clone(),
+            (carbon, _) => carbon.cloned(),
+        };
+        let tariff = Tariff {
+            price: self.price(&config)?,
+            carbon,
         };
         Ok(Criteria {
-            objective: self.objective.unwrap_or(Objective::Edp),
+            objective: self
+                .objective
+                .or(config.objective)
+                .unwrap_or(Objective::Edp),
             limits: self.limits().unwrap_or_default(),
-            tariff: Tariff { price, carbon },
-            preference: Preference::default(),
+            tariff,
+            preference: config.prefer.unwrap_or_default(),
         })
     }
+
+    /// The price of energy and devices; `None` if it is unknown.
+    fn price(&self, config: &Config) -> Result<Option<Price>> {
+        let flags = self.price_per_kwh.or(self.price_per_gpu_hour);
+        let price = |flag: Option<f64>, default: Option<f64>| flag.or(default).unwrap_or(0.0);
+        let kwh = price(self.price_per_kwh, config.price_per_kwh);
+        let hour = price(self.price_per_gpu_hour, config.price_per_gpu_hour);
+        let currency = self.currency.as_ref().or(config.currency.as_ref());
+        let currency = currency.map_or("EUR", String::as_str);
+        // Prices of 0 in the configuration file are the same as none.
+        match flags.is_none() && kwh + hour == 0.0 {
+            true => Ok(None),
+            false => Ok(Some(Price::new(kwh, hour, currency)?)),
+        }
+    }
+}
+
+/// The objective with which a study was made; `None` if its runs do not depend on one and none was given.
+fn objective_of(definition: &Definition) -> Option<Objective> {
+    let chooses_runs = definition.objective_chooses_runs();
+    definition
+        .objective
+        .or(chooses_runs.then_some(Objective::Edp))
 }

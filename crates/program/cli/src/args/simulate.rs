@@ -10,10 +10,10 @@ use sweetspot_sim::{Arrivals, Mode};
 
 use super::shared::{VariantArgs, mode, parse_count, parse_positive_seconds};
 
-/// Run a command on a host with simulated GPUs that every NVML client can see.
+/// Run a command on a host with simulated GPUs.
 ///
-/// The GPUs draw power, warm up and respect their power cap in real time. All processes that the command starts share
-/// them: a cap set by one process slows the workload of another.
+/// Every NVML client sees the GPUs. They draw power, warm up and respect their power cap in real time. All processes
+/// that the command starts share them: a cap set by one process slows the workload of another.
 #[derive(Debug, Args)]
 #[command(
     arg_required_else_help = true,
@@ -44,25 +44,30 @@ pub struct SimulateArgs {
     #[arg(long, requires = "errors")]
     pub summary: bool,
 
-    /// Fit a workload profile to a CSV file of measurements on one --gpu: with the columns batch, items_per_s and
-    /// mean_w, or from `sweep --export-csv`.
-    #[arg(long, value_name = "ROWS.csv", requires = "gpu")]
+    /// The former name of `sweetspot fit ROWS.csv`, which does the same.
+    #[arg(long, value_name = "ROWS.csv", requires = "gpu", hide = true)]
     pub fit: Option<PathBuf>,
 
     /// With --fit: the network to fit, if the file contains several; also its name in the profile.
-    #[arg(long, value_name = "NAME", requires = "fit")]
+    #[arg(long, value_name = "NAME", requires = "fit", hide = true)]
     pub network: Option<String>,
 
     /// With --fit: the measurements are of training [default: as in the file, else training].
-    #[arg(long, requires = "fit", conflicts_with = "infer")]
+    #[arg(long, requires = "fit", conflicts_with = "infer", hide = true)]
     pub train: bool,
 
     /// With --fit: the measurements are of inference.
-    #[arg(long, requires = "fit")]
+    #[arg(long, requires = "fit", hide = true)]
     pub infer: bool,
 
     /// With --fit: the file to write the profile to; `-` is standard output.
-    #[arg(long, value_name = "FILE", requires = "fit", default_value = "-")]
+    #[arg(
+        long,
+        value_name = "FILE",
+        requires = "fit",
+        default_value = "-",
+        hide = true
+    )]
     pub output: PathBuf,
 
     /// Print the tables as Markdown.
@@ -96,10 +101,11 @@ Examples:
   sweetspot simulate --list
   sweetspot simulate --gpu v100:2 -- nvitop -1
   sweetspot simulate --gpu v100 -- sweetspot sim-workload --network resnet50 --items 3200
-  sweetspot simulate --errors dvfs_2019
-  sweetspot simulate --fit rows.csv --gpu nvidia_h200 --network my_network --output my_network.toml";
+  sweetspot simulate --errors dvfs_2019";
 
-/// Run a stand-in workload on a simulated host: it behaves like a training or serving program, in real time.
+/// Run a stand-in training or serving program on simulated GPUs.
+///
+/// It runs on a simulated host (`sweetspot simulate`), in real time.
 #[derive(Debug, Args)]
 #[command(after_help = WORKLOAD_EXAMPLES)]
 pub struct SimWorkloadArgs {

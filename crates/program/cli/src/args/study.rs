@@ -67,10 +67,10 @@ pub enum StudyCommand {
     },
 }
 
-/// Execute a single run of a study, for batch systems that start each run as a job.
+/// Execute a single run of a study, for batch systems.
 ///
-/// Writes the result to tasks/ID.json and the power samples to samples/ID.parquet in the study's folder; `study gather`
-/// and `sweep --resume` add them to the study.
+/// Some batch systems start each run as a job. Writes the result to tasks/ID.json and the power samples to
+/// samples/ID.parquet in the study's folder; `study gather` and `sweep --resume` add them to the study.
 #[derive(Debug, Args)]
 pub struct TaskArgs {
     /// The folder of the study, or its plan.json.

@@ -12,15 +12,16 @@ use sweetspot_session::measure::{ProgressSource, RunWindow};
 use sweetspot_study::{Certainty, EnergyOf, Order, Until};
 
 use super::shared::{
-    CriteriaArgs, ExportArgs, PreferArgs, SudoArgs, WorkArgs, parse_positive_seconds,
+    CriteriaArgs, ExportArgs, PreferArgs, SudoArgs, WorkArgs, parse_network, parse_positive_seconds,
 };
 
-/// Try power caps, clocks, batch sizes or numbers of GPUs, several times each, and recommend the best.
+/// Try power caps, clocks or batch sizes, and recommend the best.
 ///
-/// Runs your command, or a simulated workload with --simulate, under every configuration of the chosen axes. Without
-/// axes it finds the best power cap for your command in about six runs. The reference runs first and tells how long the
-/// rest will take. Each run is stored in a study as soon as it ends, so that an interrupted sweep can be resumed. The
-/// previous settings of the GPUs are restored, whatever happens.
+/// Runs your command, or a simulated workload with --simulate, under every configuration of the chosen axes (power
+/// caps, clocks, batch sizes, numbers of GPUs), several times each. Without axes it finds the best power cap for your
+/// command in about six runs. The reference runs first and tells how long the rest will take. Each run is stored in a
+/// study as soon as it ends, so that an interrupted sweep can be resumed. The previous settings of the GPUs are
+/// restored, whatever happens.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct SweepArgs {
@@ -145,10 +146,10 @@ pub struct SweepArgs {
     #[arg(long, value_name = "NODE", help_heading = "Simulation")]
     pub node: Option<String>,
 
-    /// The workload: NETWORK, NETWORK@STUDY, or a profile file of yours; each of several, separated by commas, gets its
-    /// own study.
-    #[arg(long, value_name = "NAME", help_heading = "Simulation")]
-    pub network: Option<String>,
+    /// The workload: NETWORK, NETWORK@STUDY, or a profile file of yours. Can be given several times: the networks are
+    /// swept one after the other, and each gets its own study.
+    #[arg(long, value_name = "NAME", value_parser = parse_network, help_heading = "Simulation")]
+    pub network: Vec<String>,
 
     #[command(flatten)]
     pub work: WorkArgs,

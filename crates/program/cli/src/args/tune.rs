@@ -9,10 +9,10 @@ use sweetspot_decide::search::StrategyName;
 use sweetspot_quantity::{Ratio, Seconds};
 use sweetspot_session::measure::ProgressSource;
 
-use super::shared::{CriteriaArgs, SudoArgs, WorkArgs, parse_positive_seconds};
+use super::shared::{CriteriaArgs, SudoArgs, WorkArgs, parse_network, parse_positive_seconds};
 use super::sweep::parse_share;
 
-/// Find the best setting for a training job while it runs, and keep it.
+/// Find the best setting while a training runs, and keep it.
 ///
 /// Waits until the command runs steadily, measures it at the GPU's default settings, tries a few settings for some
 /// seconds each, and keeps the best one that makes the job at most 5 % slower (--limit); when the load changes, it
@@ -60,10 +60,10 @@ pub struct TuneArgs {
     #[arg(long, value_name = "GPU[:N]", help_heading = "Simulation")]
     pub simulate: Option<String>,
 
-    /// The workload: NETWORK, NETWORK@STUDY, or a profile file of yours; several, separated by commas, run one after
-    /// the other, so that the load changes.
-    #[arg(long, value_name = "NAME", help_heading = "Simulation")]
-    pub network: Option<String>,
+    /// The workload: NETWORK, NETWORK@STUDY, or a profile file of yours. Can be given several times: the networks run
+    /// one after the other in one job, so that the load changes.
+    #[arg(long, value_name = "NAME", value_parser = parse_network, help_heading = "Simulation")]
+    pub network: Vec<String>,
 
     #[command(flatten)]
     pub work: WorkArgs,

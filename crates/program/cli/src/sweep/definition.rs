@@ -2,12 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use sweetspot_decide::search::StrategyName;
 use sweetspot_decide::{CarbonIntensity, Criteria, Objective, Price};
-use sweetspot_study::{AxisText, Definition, Store, Until, is_study};
+use sweetspot_study::{AxisText, Definition, Store, is_study};
 
-use crate::args::SweepArgs;
+use crate::args::{SweepArgs, parse_network};
+use crate::config::{self, Config};
 use crate::run::is_read_only;
 
 /// The definition of the study, from the flags and the study file.
@@ -27,6 +28,9 @@ pub fn read_definition(args: &SweepArgs) -> Result<Definition> {
     let command = command
         .context("the command is not valid UTF-8 text, so it cannot be stored in a study")?;
     let variant = &args.work.variant;
+    if args.write_study.is_some() && args.network.len() > 1 {
+        bail!("a study file has one network: give --network once");
+    }
     let flags = Definition {
         folder: match command.is_empty() {
             true => None,
@@ -36,7 +40,7 @@ pub fn read_definition(args: &SweepArgs) -> Result<Definition> {
         device: args.device.clone(),
         simulate: args.simulate.clone(),
         node: args.node.clone(),
-        network: args.network.clone(),
+        network: args.network.first().cloned(),
         mode: variant.mode().map(str::to_owned),
         conv_algorithm: variant.conv_algorithm.clone(),
         dataset: variant.dataset.clone(),
@@ -73,6 +77,10 @@ pub fn read_definition(args: &SweepArgs) -> Result<Definition> {
         Some(path) => flags.or(read_study_file(path)?),
         None => flags,
     };
+    let is_configured = definition.objective.is_none();
+    if is_configured {
+        definition.objective = Config::load()?.objective;
+    }
     if definition.command.is_some() && definition.folder.is_none() {
         definition.folder = Some(current_folder()?);
     }
@@ -84,7 +92,27 @@ pub fn read_definition(args: &SweepArgs) -> Result<Definition> {
         definition.prior = Some(prior_studies(args)?);
     }
     definition.objective = stored_objective(&definition, is_default, &args.criteria.criteria()?)?;
+    if let Some(objective @ (Objective::Cost | Objective::Carbon)) = definition.objective
+        && is_configured
+    {
+        bail!(
+            "the objective {objective} of {} cannot choose runs, because prices may change later: give --objective energy or eds:K",
+            config::path_text()
+        )
+    }
     Ok(definition)
+}
+
+/// The definition of each sweep: every network that the user named has its own.
+pub fn definition_per_network(args: &SweepArgs, definition: Definition) -> Vec<Definition> {
+    if args.network.len() < 2 {
+        return vec![definition];
+    }
+    let networks = args.network.iter().map(|network| Definition {
+        network: Some(network.clone()),
+        ..definition.clone()
+    });
+    networks.collect()
 }
 
 /// Whether a sweep searches for the best power cap although the user named no strategy: running a command at every cap
@@ -125,11 +153,7 @@ fn stored_objective(
         true => bail!(
             "a search cannot weigh {objective} by the hour: name the settings to run, such as --power-cap 150..300:25"
         ),
-        false => {
-            let chooses_runs = definition.strategy.is_some()
-                || matches!(definition.until, Some(Until::Certainty(_)));
-            Ok(chooses_runs.then_some(objective))
-        }
+        false => Ok(definition.objective_chooses_runs().then_some(objective)),
     }
 }
 
@@ -177,5 +201,11 @@ fn current_folder() -> Result<String> {
 fn read_study_file(path: &Path) -> Result<Definition> {
     let text = std::fs::read_to_string(path)
         .with_context(|| format!("cannot read the study file {}", path.display()))?;
-    Definition::parse(&text).with_context(|| format!("study file {}", path.display()))
+    let file = || format!("study file {}", path.display());
+    let definition = Definition::parse(&text).with_context(file)?;
+    if let Some(network) = &definition.network {
+        let one = parse_network(network).map_err(|form| anyhow!("network: {form}"));
+        one.with_context(file)?;
+    }
+    Ok(definition)
 }

@@ -11,7 +11,7 @@ use sweetspot_report::{plan_text, study_text, suggested_runs};
 use sweetspot_session::{
     DevicesError, SessionError, Sweep, SweepError, SweepOptions, all_runs_succeeded,
 };
-use sweetspot_study::{Definition, Outline, Store, Study, StudyError};
+use sweetspot_study::{Outline, Store, Study, StudyError};
 use sweetspot_virtual_time::SimulationError;
 
 use crate::args::{SudoArgs, SweepArgs};
@@ -24,7 +24,7 @@ use crate::next_step::after_study;
 use crate::progress::ProgressDisplay;
 use crate::run::is_read_only;
 
-use definition::read_definition;
+use definition::{definition_per_network, read_definition};
 
 /// Runs `sweetspot sweep`.
 pub fn run(args: Box<SweepArgs>) -> Result<Outcome> {
@@ -45,17 +45,9 @@ pub fn run(args: Box<SweepArgs>) -> Result<Outcome> {
             ..Outcome::DONE
         });
     }
-    let networks = definition.network.as_deref().unwrap_or_default();
-    let definitions = networks.split(',').map(|network| Definition {
-        network: definition
-            .network
-            .as_ref()
-            .map(|_| network.trim().to_owned()),
-        ..definition.clone()
-    });
     // All sweeps are checked before the first one starts.
     let mut sweeps = Vec::new();
-    for definition in definitions {
+    for definition in definition_per_network(&args, definition) {
         sweeps.push(Sweep::prepare(&definition)?);
     }
     let documents = Documents::open(args.export.requested())?;

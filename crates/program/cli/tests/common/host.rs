@@ -8,6 +8,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use sweetspot_quantity::Watts;
 use sweetspot_sim_host::Host;
 
+use crate::common::{NO_CONFIG, program};
+
 /// A simulated host, and the process that owns it.
 pub struct TestHost {
     keeper: Child,
@@ -18,7 +20,7 @@ pub struct TestHost {
 
 impl TestHost {
     pub fn new(gpus: &str) -> Self {
-        let mut keeper = Command::new(env!("CARGO_BIN_EXE_sweetspot"))
+        let mut keeper = program()
             .args([
                 "simulate",
                 "--gpu",
@@ -71,6 +73,7 @@ impl TestHost {
     pub fn command(&self, program: &str) -> Command {
         let mut command = Command::new(program);
         command
+            .env("XDG_CONFIG_HOME", NO_CONFIG)
             .env("SWEETSPOT_SIM", &self.folder)
             .env("SWEETSPOT_NVML", &self.library)
             .env("LD_LIBRARY_PATH", self.folder.join("lib"));

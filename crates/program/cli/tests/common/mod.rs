@@ -4,8 +4,18 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Output};
 
+/// The folder of configuration files in all tests. It does not exist, so that a developer's own file is never read.
+pub const NO_CONFIG: &str = "/nonexistent";
+
+/// The program as a user without a configuration file runs it.
+pub fn program() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_sweetspot"));
+    command.env("XDG_CONFIG_HOME", NO_CONFIG);
+    command
+}
+
 pub fn sweetspot(folder: &Path, args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_sweetspot"))
+    program()
         .args(args)
         .current_dir(folder)
         // Even then no backtrace may be printed.

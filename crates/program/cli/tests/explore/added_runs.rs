@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use rusqlite::Connection;
 
 use super::common::{exported_study, settings, sweep};
-use crate::common::{sweetspot, text, words};
+use crate::common::{program, sweetspot, text, words};
 use crate::host::TestHost;
 
 const SIMULATED: &str = "sweep --simulate v100 --network alexnet --power-cap 150..300:30";
@@ -126,7 +126,7 @@ fn runs_are_added_to_an_unfinished_study_and_after_kills() {
         let first = format!("{args} --repeat 4 --study {study}");
         let added = format!("sweep --resume {study} --repeat 8 --threads 2");
         for (line, wait) in [(&first, 6 * moment), (&added, 11 * moment)] {
-            let mut child = Command::new(env!("CARGO_BIN_EXE_sweetspot"))
+            let mut child = program()
                 .args(words(line))
                 .current_dir(folder)
                 .stdout(Stdio::null())

@@ -4,7 +4,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use super::common::{exported_study, settings, sweep, sweetspot_on_host};
-use crate::common::{sweetspot, text, words};
+use crate::common::{NO_CONFIG, sweetspot, text, words};
 use crate::host::TestHost;
 
 #[test]
@@ -236,6 +236,7 @@ fn a_simulated_sweep_that_cannot_be_stored_ends() {
         .args(["30", "bash", "-c", script, "bash", program])
         .args(args.split(' '))
         .current_dir(folder.path())
+        .env("XDG_CONFIG_HOME", NO_CONFIG)
         .output()
         .unwrap();
     let message = text(&output.stderr);

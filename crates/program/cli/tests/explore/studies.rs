@@ -1,10 +1,10 @@
 //! Stored studies: SQLite, resuming, merging, deleting, single tasks.
 
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use super::common::{exported_study, sweep, sweetspot_on_host, workload};
-use crate::common::{sweetspot, text, words};
+use crate::common::{program, sweetspot, text, words};
 use crate::host::TestHost;
 
 const SIMULATED: [&str; 8] = [
@@ -29,7 +29,7 @@ fn a_resumed_simulated_study_has_the_same_results() {
     for moment in 0..6 {
         let study = format!("part{moment}");
         let part = [&["sweep"], &args[..], &["--study", &study]].concat();
-        let mut child = Command::new(env!("CARGO_BIN_EXE_sweetspot"))
+        let mut child = program()
             .args(part)
             .current_dir(folder.path())
             .stdout(Stdio::null())

@@ -1,8 +1,7 @@
 //! Settings while a command runs, and bad input.
 
-use std::process::Command;
-
 use super::{cap, run, text};
+use crate::common::program;
 use crate::host::TestHost;
 use sweetspot_sim_host::Host;
 
@@ -129,7 +128,7 @@ fn bad_input_is_rejected_before_any_write() {
 #[test]
 fn a_missing_library_or_driver_is_reported() {
     let run = |library: &str| {
-        Command::new(env!("CARGO_BIN_EXE_sweetspot"))
+        program()
             .args(["run", "--power-cap", "200", "--", "true"])
             .env("SWEETSPOT_NVML", library)
             .env_remove("SWEETSPOT_SIM")
@@ -138,8 +137,15 @@ fn a_missing_library_or_driver_is_reported() {
     };
     let missing = run("/no/such/lib.so");
     assert_eq!(missing.status.code(), Some(125));
+    let message = text(&missing.stderr);
     assert!(
-        text(&missing.stderr).contains("cannot load NVIDIA's management library /no/such/lib.so")
+        message.contains("cannot load NVIDIA's management library /no/such/lib.so: cannot open"),
+        "{message}"
+    );
+    // What the user typed, on a simulated GPU.
+    assert!(
+        message.ends_with(": without a GPU, use a simulated one: `sweetspot simulate --gpu v100 -- sweetspot run --power-cap 200 -- true`\n"),
+        "{message}"
     );
     let broken = run("/etc/hostname");
     assert_eq!(broken.status.code(), Some(125));
@@ -151,11 +157,10 @@ fn a_missing_library_or_driver_is_reported() {
         .output()
         .unwrap();
     assert_eq!(no_driver.status.code(), Some(2));
-    assert!(
-        text(&no_driver.stderr).contains("driver is not loaded"),
-        "{}",
-        text(&no_driver.stderr)
-    );
+    let message = text(&no_driver.stderr);
+    for part in ["driver is not loaded", "-- sweetspot devices`"] {
+        assert!(message.contains(part), "{message}");
+    }
 }
 
 #[test]

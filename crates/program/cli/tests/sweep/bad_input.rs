@@ -1,6 +1,6 @@
 //! Bad input of a sweep in virtual time.
 
-use super::{expect_rejection, expect_rejection_in, folder};
+use super::{SWEEP, expect_rejection, expect_rejection_in, folder};
 use crate::common::{sweetspot, text};
 
 #[test]
@@ -212,4 +212,27 @@ fn unknown_workload_variants_are_rejected() {
         message.contains("is unknown without a node profile: give --node"),
         "{message}"
     );
+}
+
+/// Several networks are several studies, so that one study folder, document or study file is not enough.
+#[test]
+fn each_network_has_its_own_study() {
+    let networks = ["--network", "vgg19", "--power-cap", "150,300"];
+    for (more, expected) in [
+        (["--study", "one"], "each network has its own study"),
+        (["--export-json", "-"], "each network has its own study"),
+        (
+            ["--write-study", "one.toml"],
+            "a study file has one network",
+        ),
+    ] {
+        let message = expect_rejection(&[&networks[..], &more].concat(), 2);
+        assert!(message.contains(expected), "{message}");
+    }
+    let folder = folder();
+    let output = sweetspot(folder.path(), &[&SWEEP[..], &networks].concat());
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    for study in ["resnet50-v100", "vgg19-v100"] {
+        assert!(folder.path().join("studies").join(study).is_dir());
+    }
 }

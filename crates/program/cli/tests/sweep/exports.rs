@@ -1,7 +1,7 @@
 //! The documents that a sweep writes.
 
 use super::{SWEEP, expect_rejection, folder};
-use crate::common::{sweetspot, text};
+use crate::common::{program, sweetspot, text};
 use serde_json::Value;
 
 #[test]
@@ -147,8 +147,8 @@ fn a_bad_path_is_rejected_before_the_sweep() {
 #[test]
 fn a_closed_pipe_is_not_an_error() {
     use std::io::Read;
-    use std::process::{Command, Stdio};
-    let mut child = Command::new(env!("CARGO_BIN_EXE_sweetspot"))
+    use std::process::Stdio;
+    let mut child = program()
         .args(["simulate", "--errors"])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

@@ -327,7 +327,9 @@ fn the_interval_of_the_total_saving_contains_the_true_value_after_a_load_change(
         "--simulate",
         "v100",
         "--network",
-        "resnet50,alexnet",
+        "resnet50",
+        "--network",
+        "alexnet",
     ]);
     let number = |value: &Value| value.as_f64().unwrap();
     let holds = |share: &Value, truth: f64| {

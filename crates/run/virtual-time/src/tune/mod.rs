@@ -31,15 +31,13 @@ pub struct JobSequence {
 const USUAL_NOISE: Ratio = Ratio::new(0.01);
 
 impl JobSequence {
-    /// Creates the jobs that `spec.network` lists, separated by commas.
-    pub fn new(spec: &JobSpec, batch: Option<u64>) -> Result<Self, SimulationError> {
-        let jobs = spec.network.split(',').map(|network| {
-            SimulatedJob::new(&JobSpec {
-                network: network.trim().to_owned(),
-                ..spec.clone()
-            })
-        });
+    /// Creates jobs that run one after the other on the same GPUs; there must be at least one.
+    pub fn new(specs: &[JobSpec], batch: Option<u64>) -> Result<Self, SimulationError> {
+        let jobs = specs.iter().map(SimulatedJob::new);
         let jobs: Vec<SimulatedJob> = jobs.collect::<Result<_, _>>()?;
+        if jobs.is_empty() {
+            return Err(SimulationError::NoNetwork);
+        }
         let sequence = Self {
             jobs,
             batch,
