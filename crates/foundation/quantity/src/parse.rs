@@ -6,10 +6,12 @@ use crate::{Quantity, Scale};
 
 /// The error when a text is not a quantity of the expected kind.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
-#[error("`{text}` is not a {kind}: write a number and a unit ({units})")]
+#[error("`{text}` is not a {kind}: write {correction} ({units})")]
 pub struct ParseQuantityError {
     text: String,
     kind: &'static str,
+    /// What to write: the text with the unit that was probably meant, or a description.
+    correction: String,
     units: String,
 }
 
@@ -23,12 +25,37 @@ impl ParseQuantityError {
                 symbol => symbol,
             })
             .collect();
+        let trimmed = text.trim();
+        let (number, symbol) = trimmed.split_at(number_length(trimmed));
+        let meant = similar_unit::<Q>(symbol.trim_start());
+        let meant = meant.filter(|_| number.parse::<f64>().is_ok());
         Self {
             text: text.to_owned(),
             kind: Q::NAME,
+            correction: match meant {
+                Some(unit) => format!("{number}{unit}"),
+                None => "a number and a unit".to_owned(),
+            },
             units: units.join(", "),
         }
     }
+}
+
+/// The unit that a user probably meant with an unknown one: `min` for `m` or `minutes`, `MHz` for `mhz`.
+fn similar_unit<Q: Quantity>(symbol: &str) -> Option<&'static str> {
+    let written = symbol.to_lowercase();
+    if written.is_empty() {
+        return None;
+    }
+    let symbols = || Q::UNITS.iter().map(|unit| unit.symbol);
+    let same = symbols().find(|known| known.to_lowercase() == written);
+    let longer = || symbols().filter(|known| known.to_lowercase().starts_with(&written));
+    let shorter = || {
+        let known = symbols().filter(|known| !known.is_empty());
+        known.filter(|known| written.starts_with(&known.to_lowercase()))
+    };
+    same.or_else(|| longer().max_by_key(|known| known.len()))
+        .or_else(|| shorter().max_by_key(|known| known.len()))
 }
 
 /// Parses a number and a unit; a missing unit is an error unless the quantity has none.
@@ -113,4 +140,24 @@ fn scaled(number: &str, scale: Scale) -> Option<f64> {
         Scale::Factor(factor) => number.parse::<f64>().ok()? * factor,
     };
     f64::is_finite(value).then_some(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Megahertz, Seconds, Watts};
+
+    #[test]
+    fn an_unknown_unit_is_answered_with_the_one_that_was_meant() {
+        let time = |text: &str| parse_bare::<Seconds>(text).unwrap_err().to_string();
+        assert!(time("5m").starts_with("`5m` is not a time: write 5min ("));
+        assert!(time("2 hours").contains("write 2h ("));
+        assert!(time("30 sec").contains("write 30s ("));
+        assert!(time("5x").contains("write a number and a unit ("));
+        assert!(time("m").contains("write a number and a unit ("));
+        let clock = parse_bare::<Megahertz>("900mhz").unwrap_err();
+        assert!(clock.to_string().contains("write 900MHz ("), "{clock}");
+        let power = parse_bare::<Watts>("180 watts").unwrap_err();
+        assert!(power.to_string().contains("write 180W ("), "{power}");
+    }
 }

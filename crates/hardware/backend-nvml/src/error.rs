@@ -9,7 +9,7 @@ pub fn library_not_found(library: &str, reason: &str) -> HostError {
     let reason = reason.trim_start_matches("a libloading error occurred: ");
     let reason = reason.trim_start_matches(&format!("{library}: "));
     HostError::Unavailable(format!(
-        "cannot load NVIDIA's management library {library}: {reason}; is the driver installed? (to use another library, set SWEETSPOT_NVML, or give --nvml to `sweetspot serve`)"
+        "cannot load NVIDIA's management library {library}: {reason}; is the driver installed?"
     ))
 }
 

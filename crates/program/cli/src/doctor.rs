@@ -16,7 +16,7 @@ pub fn run(args: &DoctorArgs) -> Result<Outcome> {
     let written = documents.write(
         Content::default()
             .text(|| doctor_text(&checks))
-            .next_step(after_checks(&checks))
+            .next_step(Some(after_checks(&checks)))
             .json(|| doctor_json(&checks)),
     );
     let has_failed = checks.iter().any(|check| check.result == CheckResult::Fail);

@@ -39,9 +39,13 @@ pub fn after_measurement(measurement: &Measurement) -> Option<String> {
 }
 
 /// After the checks of this machine; a failed check says itself what to do.
-pub fn after_checks(checks: &[Check]) -> Option<String> {
+pub fn after_checks(checks: &[Check]) -> String {
     let has_failed = checks.iter().any(|check| check.result == CheckResult::Fail);
-    (!has_failed).then(|| "Measure a program: sweetspot measure -- python train.py".to_owned())
+    match has_failed {
+        true => "Without a GPU: sweetspot sweep --simulate v100 --network resnet50",
+        false => "Measure a program: sweetspot measure -- python train.py",
+    }
+    .to_owned()
 }
 
 /// After a tuned run: the command that uses the setting; `None` if there is no setting to use.
