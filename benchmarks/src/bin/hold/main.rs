@@ -1,13 +1,14 @@
 //! Evaluates how well `hold` respects a cap, in virtual time:
 //! `cargo run --release -p sweetspot-benchmarks --bin hold [PART]`.
 //!
-//! Parts: `jobs`, `caps`, `joint`, `sets`, `others`, `decision`; without a part, all of them run. `one` shows a single
+//! Parts: `jobs`, `caps`, `joint`, `sets`, `others`, `best`, `decision`; without a part, all of them run. `one` shows a single
 //! hold.
 #![cfg_attr(
     not(test),
     deny(clippy::unwrap_used, clippy::expect_used, clippy::panic)
 )]
 
+mod best;
 mod evaluation;
 
 use std::collections::BTreeSet;
@@ -73,6 +74,10 @@ fn main() -> Result<()> {
     if is_requested("others") {
         let seed = std::env::args().nth(2).and_then(|seed| seed.parse().ok());
         run_other_gpus(seed.unwrap_or(1))?;
+    }
+    if is_requested("best") {
+        let seed = std::env::args().nth(2).and_then(|seed| seed.parse().ok());
+        best::run(seed.unwrap_or(1))?;
     }
     if let Some("one") = part.as_deref() {
         return run_one_hold();

@@ -1,9 +1,8 @@
 //! `sweetspot hold` and `sweetspot hold set`.
 
 use anyhow::Result;
-use sweetspot_control::hold::{HoldGoal, HoldMode};
+use sweetspot_control::hold::{HoldGoal, HoldMode, fine_batches};
 use sweetspot_device::SensorKind;
-use sweetspot_quantity::Seconds;
 use sweetspot_report::{figure_svg, hold_figure, hold_json, hold_text};
 use sweetspot_session::hold::{HoldKnob, HoldRequest, HoldResult, default_batches, hold, set_cap};
 
@@ -14,8 +13,8 @@ use crate::guard_launcher::GuardLauncher;
 use crate::observer::TerminalObserver;
 use crate::run::is_read_only;
 
-/// The longest time that a program may take to load before it requests its first batch size.
-const LOADING_TIME: Seconds = Seconds::new(60.0);
+/// The largest batch size that is tried unless the user names others.
+const LARGEST_BATCH: u64 = 256;
 
 /// Runs `sweetspot hold` and `sweetspot hold set`.
 pub fn run(args: HoldArgs) -> Result<Outcome> {
@@ -49,6 +48,7 @@ fn request(args: HoldArgs, keep_stdout: bool) -> HoldRequest {
         cap: args.below,
         cap_file: args.cap_file,
         knob: match args.knob {
+            KnobName::Auto => HoldKnob::Auto,
             KnobName::Batch => HoldKnob::Batch,
             KnobName::CoreClock => HoldKnob::CoreClock,
             KnobName::PowerCap => HoldKnob::PowerCap,
@@ -67,7 +67,11 @@ fn request(args: HoldArgs, keep_stdout: bool) -> HoldRequest {
             ObjectiveName::Throughput => HoldGoal::Throughput,
             ObjectiveName::EnergyPerItem => HoldGoal::EnergyPerItem,
         },
-        batches: args.batches.map_or_else(default_batches, |sizes| sizes.0),
+        batches: match (args.batches, args.knob, args.mode) {
+            (Some(sizes), ..) => sizes.0,
+            (None, KnobName::Auto, None) => fine_batches(LARGEST_BATCH),
+            _ => default_batches(),
+        },
         fixed_batch: args.fixed_batch,
         latency_p99: args.latency_p99,
         alpha: args.alpha,
@@ -75,7 +79,7 @@ fn request(args: HoldArgs, keep_stdout: bool) -> HoldRequest {
         settle: args.settle,
         expiry: args.expiry,
         probe: args.probe,
-        patience: Some(args.patience.unwrap_or(LOADING_TIME)),
+        patience: args.patience,
         sensor: args.sensor.map(|sensor| match sensor {
             SensorName::Buffer => SensorKind::BufferedPower,
             SensorName::Instant => SensorKind::InstantPower,

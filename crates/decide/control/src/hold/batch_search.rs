@@ -259,6 +259,16 @@ impl BatchSearch {
         self.step_up(top, limits, now)
     }
 
+    /// The candidate of at most twice the value, if it was not tried and is worth a trial: for settings at which the
+    /// power needs no caution.
+    pub fn doubled(&self, index: usize, limits: &OperatingLimits) -> Option<usize> {
+        let next = self.larger_candidate(index, 2.0)?;
+        let latency = self.predicted_latency(next);
+        let is_quick = latency.is_none_or(|latency| latency <= limits.latency);
+        let is_open = self.has_full_batches && !self.candidates[next].is_tried();
+        (is_open && is_quick && !self.is_saturated(index, limits)).then_some(next)
+    }
+
     /// Whether the last step up to the candidate `top` gained so little that no larger candidate is worth a trial.
     pub fn is_saturated(&self, top: usize, limits: &OperatingLimits) -> bool {
         self.gain_per_doubling(top, limits)

@@ -99,6 +99,31 @@ impl DeviceKnob {
     }
 }
 
+/// Batch sizes up to `largest` whose neighbours differ by at most one sixteenth: every size up to 32, then steps of 2, 4,
+/// 8 and so on.
+pub fn fine_batches(largest: u64) -> Vec<u64> {
+    let mut sizes = Vec::new();
+    let mut size = 1;
+    while size <= largest {
+        sizes.push(size);
+        size += (size / 16).next_power_of_two().max(1);
+    }
+    sizes
+}
+
+/// The power caps of a device around a cap of the user's, in ascending order. A device holds its cap on average and is
+/// above it now and then, so that the highest level below the user's cap leaves a little of it. A load with pauses may need a level
+/// above it: the device cuts off every peak, but only the mean must stay below the user's cap.
+fn levels_around(cap: Watts, lowest: Watts, highest: Watts) -> Vec<Watts> {
+    const SHARES: [f64; 14] = [
+        0.8, 0.9, 0.95, 0.97, 0.98, 0.99, 0.995, 1.04, 1.08, 1.15, 1.25, 1.4, 1.6, 2.0,
+    ];
+    let levels = SHARES.map(|share| (cap * share).max(lowest).min(highest));
+    let mut levels = levels.to_vec();
+    levels.dedup();
+    levels
+}
+
 /// Properties of the power sensor.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PowerSensor {
@@ -127,6 +152,8 @@ pub struct HoldConfig {
     pub fixed_batch: u64,
     /// The device knob that the controller may set.
     pub knob: DeviceKnob,
+    /// The lowest and the highest power cap of the device, if the levels of the knob follow [`HoldConfig::cap`].
+    pub device_caps: Option<(Watts, Watts)>,
     /// The power cap: the mean power over [`HoldConfig::averaging_time`] must not exceed it.
     pub cap: Watts,
     /// The power of the device while the program is loaded and waits for work; absent if it is unknown.
@@ -173,6 +200,7 @@ impl HoldConfig {
             batches,
             fixed_batch: 16,
             knob,
+            device_caps: None,
             cap,
             idle_power: None,
             latency_p99: None,
@@ -186,6 +214,29 @@ impl HoldConfig {
             saturation: Ratio::new(0.005),
             patience: Seconds::new(10.0),
             sensor: PowerSensor::default(),
+        }
+    }
+
+    /// The configuration in which the device itself keeps the cap and the controller chooses the batch size below it. The
+    /// device's own power cap, from `lowest` to `highest`, is set to `cap`, and to a little more or less if the mean power
+    /// allows or requires it.
+    pub fn with_device_cap(
+        cap: Watts,
+        batches: Vec<u64>,
+        (lowest, highest): (Watts, Watts),
+    ) -> Self {
+        let knob = DeviceKnob::PowerCap(levels_around(cap, lowest, highest));
+        Self {
+            device_caps: Some((lowest, highest)),
+            ..Self::new(HoldMode::Joint, cap, batches, knob)
+        }
+    }
+
+    /// Changes the cap, and with it the levels of a device knob that follow it.
+    pub(super) fn set_cap(&mut self, cap: Watts) {
+        self.cap = cap;
+        if let Some((lowest, highest)) = self.device_caps {
+            self.knob = DeviceKnob::PowerCap(levels_around(cap, lowest, highest));
         }
     }
 

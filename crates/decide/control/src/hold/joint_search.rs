@@ -37,8 +37,10 @@ pub struct JointSearch {
     delays: RetryDelays,
     /// The only device level that may be used; present once the device has rejected a change.
     fixed_level: Option<usize>,
-    /// The index of the highest device level that may be used: a device power cap is never set above the user's cap.
+    /// The index of the highest device level that may be used.
     highest_level: usize,
+    /// Whether the device's cap may be above the user's, if the mean power allows it.
+    exceeds_cap: bool,
     trials: TrialBudget,
     /// A setting that was good before and now exceeded the cap; the next lower level of the same batch size is tried
     /// next.
@@ -96,24 +98,33 @@ impl JointSearch {
             },
             fixed_level: None,
             highest_level: usize::MAX,
-            trials: TrialBudget::default(),
+            exceeds_cap: config.device_caps.is_some(),
+            trials: TrialBudget::new(config.device_caps.is_some()),
             lost: None,
         }
     }
 
-    /// The index of the device level to start with.
+    /// The index of the device level to start with: the highest that cannot exceed the cap.
     pub fn first_level(&mut self, cap: f64) -> usize {
         self.update_highest_level(cap);
-        self.highest_level
+        self.highest_level_below(cap)
     }
 
     /// Updates the highest device level that a power cap allows.
     fn update_highest_level(&mut self, cap: f64) {
+        self.highest_level = match self.exceeds_cap {
+            true => self.levels.values().len().saturating_sub(1),
+            false => self.highest_level_below(cap),
+        };
+    }
+
+    /// The index of the highest device level that is not a power cap above the user's.
+    fn highest_level_below(&self, cap: f64) -> usize {
         let allowed = match &self.levels {
             DeviceLevels::PowerCaps(caps) => caps.partition_point(|level| *level <= cap),
             DeviceLevels::Clocks(clocks) => clocks.len(),
         };
-        self.highest_level = allowed.saturating_sub(1);
+        allowed.saturating_sub(1)
     }
 
     /// Excludes this batch size and all larger ones, because they do not fit into memory.
@@ -121,6 +132,11 @@ impl JointSearch {
         for row in &mut self.rows {
             row.exclude_from(batch);
         }
+    }
+
+    /// The number of batch sizes, counted from the smallest, that fit into memory.
+    pub fn fitting(&self) -> usize {
+        self.rows.first().map_or(usize::MAX, BatchSearch::fitting)
     }
 
     /// Restricts the search to one level of the device's knob (core clock or power cap), given by its index.

@@ -33,7 +33,9 @@ mod statistics;
 mod window;
 
 pub use action::{HoldActions, HoldNotice, HoldSetting};
-pub use config::{DeviceKnob, HoldConfig, HoldConfigError, HoldGoal, HoldMode, PowerSensor};
+pub use config::{
+    DeviceKnob, HoldConfig, HoldConfigError, HoldGoal, HoldMode, PowerSensor, fine_batches,
+};
 pub use event::{CompletedBatch, HoldEvent, PowerReading};
 pub use holder::Holder;
 pub use statistics::{HoldStatistics, HoldSummary};

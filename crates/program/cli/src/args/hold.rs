@@ -38,16 +38,18 @@ pub struct HoldArgs {
     #[arg(long, value_name = "FILE")]
     pub cap_file: Option<PathBuf>,
 
-    /// What to adjust: batch (the batch size; changes no device setting), core-clock or power-cap (at a fixed batch
-    /// size), joint (batch size and core clock).
-    #[arg(long, value_name = "KNOB", value_enum, default_value_t = KnobName::Batch, hide_possible_values = true)]
+    /// What to adjust: auto (the device's own power cap and the batch size together, or only the batch size if you may
+    /// not change device settings), batch (the batch size; changes no device setting), core-clock or power-cap (at a
+    /// fixed batch size), joint (batch size and core clock).
+    #[arg(long, value_name = "KNOB", value_enum, default_value_t = KnobName::Auto, hide_possible_values = true)]
     pub knob: KnobName,
 
     /// The highest allowed 99th percentile of item latency, including time in the queue: 20ms.
     #[arg(long, value_name = "TIME", value_parser = parse_latency, allow_hyphen_values = true)]
     pub latency_p99: Option<Seconds>,
 
-    /// The allowed batch sizes, in ascending order [default: 1,2,4,8,16,32,64,128,256].
+    /// The allowed batch sizes, in ascending order [default: with --knob auto 1 to 256 in steps of at most a sixteenth,
+    /// else 1,2,4,8,16,32,64,128,256].
     #[arg(long, value_name = "N,N,...", value_parser = parse_batches)]
     pub batches: Option<Batches>,
 
@@ -95,7 +97,7 @@ pub struct HoldArgs {
     #[arg(long, value_name = "TIME", value_parser = parse_positive_seconds, allow_hyphen_values = true, help_heading = "Control")]
     pub probe: Option<Seconds>,
 
-    /// Warn if the program has not asked for its batch size after this time [default: 60s].
+    /// Warn if the program has not asked for its batch size after this time [default: 10s].
     #[arg(long, value_name = "TIME", value_parser = parse_positive_seconds, allow_hyphen_values = true, help_heading = "Control")]
     pub patience: Option<Seconds>,
 
@@ -147,6 +149,7 @@ pub enum HoldCommand {
 /// The names of the knobs on the command line.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum KnobName {
+    Auto,
     Batch,
     CoreClock,
     PowerCap,

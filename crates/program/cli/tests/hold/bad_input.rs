@@ -58,7 +58,7 @@ fn bad_input_is_rejected_in_one_line() {
         ),
         (
             &["--below", "300W", "--fixed-batch", "4"],
-            "the knob batch chooses the batch size itself",
+            "the knob auto chooses the batch size itself",
         ),
         (&["--below", "300W", "--alpha", "2"], "at most 1"),
         (

@@ -28,7 +28,7 @@ fn a_cap_file_is_followed_and_bad_content_is_reported_once() {
     let file = folder.path().join("cap");
     std::fs::write(&file, "600W\n").unwrap();
     let path = file.to_str().unwrap();
-    let args = ["--cap-file", path, "--batches", "16,32"];
+    let args = ["--cap-file", path, "--batches", "16,32", "--knob", "batch"];
     let running = start_hold(&host, &args, &serving("6.5", &[]));
     after(2.0);
     std::fs::write(&file, "250 W").unwrap();
@@ -61,7 +61,7 @@ fn the_owner_can_set_the_cap_of_a_running_hold() {
         "{}",
         stderr_text(&none)
     );
-    let args = ["--below", "600W", "--batches", "16,32"];
+    let args = ["--below", "600W", "--batches", "16,32", "--knob", "batch"];
     let first = start_hold(&host, &args, &serving("5.5", &[]));
     let sockets = || {
         let folders = std::fs::read_dir(host.folder()).unwrap().flatten();

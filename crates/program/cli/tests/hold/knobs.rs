@@ -32,6 +32,31 @@ fn the_batch_size_holds_the_cap_without_device_writes() {
 }
 
 #[test]
+fn the_device_keeps_the_cap_where_it_may_be_set() {
+    let host = TestHost::new("nvidia_h200");
+    host.set_cap(0, 650.0);
+    let args = ["--below", "400W", "--batches", "16,32,64,128,256"];
+    let (document, output) = json(&host, &args, &serving("12", &[]));
+    assert_eq!(output.status.code(), Some(0), "{}", stderr_text(&output));
+    assert_eq!(document["knob"], "auto");
+    // By the batch size alone no more than 32 is possible below this cap, with half of the throughput.
+    assert!(last_batch(&document) >= 128.0, "{document}");
+    let rate = number(&document["settled_items_per_s"]);
+    assert!(rate > 11_000.0, "{document}");
+    assert!(number(&document["violation_share"]) < 0.01, "{document}");
+    assert!(
+        host.writes().contains("power_cap 398000 mW"),
+        "{}",
+        host.writes()
+    );
+    assert!(
+        host.writes().ends_with("gpu0 power_cap 650000 mW\n"),
+        "{}",
+        host.writes()
+    );
+}
+
+#[test]
 fn averaging_sensors_hold_the_cap_too() {
     std::thread::scope(|scope| {
         for sensor in ["average", "instant"] {
@@ -42,6 +67,8 @@ fn averaging_sensors_hold_the_cap_too() {
                     "360W",
                     "--batches",
                     "16,32,64",
+                    "--knob",
+                    "batch",
                     "--sensor",
                     sensor,
                 ];

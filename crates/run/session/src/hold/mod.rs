@@ -1,5 +1,6 @@
 //! `hold`: gets the highest inference throughput below a power cap.
 
+mod automatic;
 mod batches;
 mod cap;
 mod energy;

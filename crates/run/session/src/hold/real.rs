@@ -16,6 +16,7 @@ use sweetspot_workload::{
 };
 
 use super::HoldError;
+use super::automatic::{AutomaticChoice, cap_range, choose_knob};
 use super::cap::CapFile;
 use super::hold_loop::{HoldLoop, HoldLoopParts};
 use super::power_reader::{PowerReader, best_sensor};
@@ -45,18 +46,26 @@ pub fn hold(
     let sensor = select_sensor(request, &device)?;
     let mut cap_file = request.cap_file.as_deref().map(CapFile::new);
     let cap = read_first_cap(request, &mut gpu, cap_file.as_mut(), observer)?;
-    let config = hold_config(request, &device, cap, read_idle_power(gpu.as_mut()))?;
+    let signals = SignalSource::listen()?;
+    let idle_power = read_idle_power(gpu.as_mut());
+    let chosen = match request.knob {
+        HoldKnob::Auto => choose_knob(request, &device, cap, guard, &signals, observer)?,
+        _ => AutomaticChoice {
+            request: request.clone(),
+            lease: None,
+        },
+    };
+    let (request, mut lease) = (&chosen.request, chosen.lease);
+    let config = hold_config(request, &device, cap, idle_power)?;
     let holder = Holder::new(config.clone())?;
     let machine = Machine::detect(open_host()?.driver_version().ok());
     let mut reader = ProgressReader::with_link()?;
     let clock = Arc::new(MonotonicClock);
     let devices = reopen_for_reading([&gpu])?;
     let sampler = Sampler::start(devices, MethodChoice::Auto, clock.clone())?;
-    let signals = SignalSource::listen()?;
-    let mut lease = match config.knob {
-        DeviceKnob::None => None,
-        _ => Some(take_lease(request, &device, guard, &signals, observer)?),
-    };
+    if config.knob != DeviceKnob::None && lease.is_none() {
+        lease = Some(take_lease(request, &device, guard, &signals, observer)?);
+    }
     let begin = clock.now();
     let power = PowerReader::start(gpu.reopen()?, sensor, begin)
         .map_err(SessionError::system("cannot start a thread to read power"))?;
@@ -232,8 +241,11 @@ fn hold_config(
     idle: Option<Watts>,
 ) -> Result<HoldConfig, SessionError> {
     let mode = request.mode()?;
-    let knob = request.device_knob(device)?;
-    let mut config = HoldConfig::new(mode, cap, request.batches.clone(), knob);
+    let batches = request.batches.clone();
+    let mut config = match (request.knob, cap_range(device)) {
+        (HoldKnob::Auto, Some(range)) => HoldConfig::with_device_cap(cap, batches, range),
+        _ => HoldConfig::new(mode, cap, batches, request.device_knob(device)?),
+    };
     config.goal = request.goal;
     config.latency_p99 = request.latency_p99;
     config.idle_power = idle;

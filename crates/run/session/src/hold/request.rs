@@ -14,8 +14,11 @@ use crate::host::DevicesError;
 /// The settings that `hold` adjusts to stay below the power cap.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum HoldKnob {
-    /// The batch size, which the program receives over the shared-memory link; no device setting is changed.
+    /// What allows the most throughput: the device's own power cap and the batch size together, or only the batch size
+    /// if the user may not change device settings.
     #[default]
+    Auto,
+    /// The batch size, which the program receives over the shared-memory link; no device setting is changed.
     Batch,
     /// The core clock, at a fixed batch size.
     CoreClock,
@@ -29,6 +32,7 @@ impl HoldKnob {
     /// The knob's name on the command line.
     pub const fn name(self) -> &'static str {
         match self {
+            Self::Auto => "auto",
             Self::Batch => "batch",
             Self::CoreClock => "core-clock",
             Self::PowerCap => "power-cap",
@@ -94,7 +98,7 @@ impl HoldRequest {
     pub(super) fn mode(&self) -> Result<HoldMode, HoldError> {
         let default = match self.knob {
             HoldKnob::Batch | HoldKnob::CoreClock | HoldKnob::PowerCap => HoldMode::Robust,
-            HoldKnob::Joint => HoldMode::Joint,
+            HoldKnob::Joint | HoldKnob::Auto => HoldMode::Joint,
         };
         let Some(mode) = self.mode else {
             return Ok(default);
@@ -104,7 +108,7 @@ impl HoldRequest {
             HoldKnob::CoreClock | HoldKnob::PowerCap => {
                 matches!(mode, HoldMode::Robust | HoldMode::Dvfs | HoldMode::StepUp)
             }
-            HoldKnob::Joint => mode == HoldMode::Joint,
+            HoldKnob::Joint | HoldKnob::Auto => mode == HoldMode::Joint,
         };
         match fits {
             true => Ok(mode),
@@ -138,7 +142,7 @@ impl HoldRequest {
         let knob = match self.knob {
             HoldKnob::Batch => return Ok(DeviceKnob::None),
             HoldKnob::CoreClock => clock(),
-            HoldKnob::PowerCap => cap(),
+            HoldKnob::PowerCap | HoldKnob::Auto => cap(),
             HoldKnob::Joint => clock().or_else(cap).map(thin_out),
         };
         knob.filter(|knob| knob.level_count() > 0)
@@ -163,10 +167,15 @@ impl HoldRequest {
                 return Err(HoldError::ModeWithout { mode, feature });
             }
         }
-        if self.fixed_batch.is_some() && matches!(self.knob, HoldKnob::Batch | HoldKnob::Joint) {
+        if self.fixed_batch.is_some()
+            && matches!(
+                self.knob,
+                HoldKnob::Auto | HoldKnob::Batch | HoldKnob::Joint
+            )
+        {
             return Err(HoldError::FixedBatch(self.knob));
         }
-        if self.knob != HoldKnob::Batch && self.read_only {
+        if !matches!(self.knob, HoldKnob::Auto | HoldKnob::Batch) && self.read_only {
             return Err(HoldError::ReadOnly(self.knob));
         }
         match self.cap {

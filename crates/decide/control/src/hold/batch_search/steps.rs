@@ -8,6 +8,8 @@ use crate::hold::candidate::OperatingLimits;
 const PREDICTION_MARGIN: f64 = 1.25;
 /// A step that multiplies the batch size or clock by more than this is taken only if a cautious prediction allows it.
 const LARGE_STEP: f64 = 2.0;
+/// The gain of a step is measured from a candidate that is smaller by at least this factor, if there is one.
+const FAR_ENOUGH: f64 = 1.4;
 /// When power is minimised, another candidate replaces the present one only if its power is below this share of the
 /// present power.
 const STAY_PREFERENCE: f64 = 0.98;
@@ -166,10 +168,10 @@ impl BatchSearch {
     /// By how much the last step up to the candidate `top` improved the objective, as a share per doubling of the batch
     /// size or clock.
     pub(super) fn gain_per_doubling(&self, top: usize, limits: &OperatingLimits) -> Option<f64> {
-        let below = self
-            .good_candidates(*limits)
-            .filter(|index| *index < top)
-            .last()?;
+        // Between sizes that are close together the noise of the measurements is larger than the gain.
+        let is_far = |index: &usize| self.values[top] >= FAR_ENOUGH * self.values[*index];
+        let below = || self.good_candidates(*limits).filter(|index| *index < top);
+        let below = below().filter(is_far).last().or_else(|| below().last())?;
         let gain = self.score(top) / self.score(below).max(1e-9) - 1.0;
         Some(gain / (self.values[top] / self.values[below]).log2())
     }

@@ -7,6 +7,7 @@ use sweetspot_quantity::Watts;
 use super::setting_search::Axis;
 use super::{Holder, SettingSearch};
 use crate::hold::action::HoldNotice;
+use crate::hold::joint_search::JointSearch;
 
 /// The setting counts as settled after this many measurement windows without a change.
 const SETTLED_WINDOWS: u32 = 5;
@@ -17,7 +18,7 @@ impl Holder {
         if !(cap.is_finite() && cap > Watts::ZERO) || cap == self.config.cap {
             return;
         }
-        self.config.cap = cap;
+        self.config.set_cap(cap);
         self.active_notices.infeasible = false;
         self.active_notices.cap_below_idle = false;
         self.check_idle_power();
@@ -29,6 +30,16 @@ impl Holder {
                 let axis = *axis;
                 let decision = search.after_limit_change(axis.index_of(at), &limits, now);
                 self.apply_decision(decision.map(|index| axis.position(at, index)), 0.0);
+            }
+            SettingSearch::Joint(search) if self.config.device_caps.is_some() => {
+                // At other levels of the device's cap everything is different, except what fits into memory.
+                let mut renewed = JointSearch::new(&self.config);
+                renewed.exclude_from(search.fitting());
+                self.position.level = renewed.first_level(limits.cap);
+                if self.device_rejected {
+                    renewed.fix_level(self.position.level);
+                }
+                *search = renewed;
             }
             SettingSearch::Joint(search) => {
                 let decision = search.after_limit_change(at, &limits, now);

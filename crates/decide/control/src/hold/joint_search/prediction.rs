@@ -21,6 +21,14 @@ impl JointSearch {
             && is_at_most(self.predicted_latency(at), limits.latency)
     }
 
+    /// Whether the device itself keeps the cap at this level.
+    pub(super) fn is_kept_by_device(&self, level: usize, limits: &OperatingLimits) -> bool {
+        match &self.levels {
+            DeviceLevels::PowerCaps(caps) => caps[level] <= limits.cap,
+            DeviceLevels::Clocks(_) => false,
+        }
+    }
+
     /// The predicted latency in seconds, from the nearest level with a known latency; it is assumed to grow as the
     /// clock falls.
     fn predicted_latency(&self, at: GridPosition) -> Option<f64> {
@@ -50,9 +58,21 @@ impl JointSearch {
         match &self.levels {
             DeviceLevels::Clocks(clocks) => self.predicted_power_at_clock(at, clocks),
             DeviceLevels::PowerCaps(caps) => {
-                let mut above = (at.level..caps.len()).map(|level| GridPosition { level, ..at });
-                let power = above.find_map(|above| self.power_at(above))?;
-                Some(power.min(caps[at.level]))
+                let measured = |level: usize| {
+                    let power = self.power_at(GridPosition { level, ..at })?;
+                    Some((caps[level], power))
+                };
+                let above = (at.level..caps.len()).find_map(measured);
+                let below = || (0..at.level).rev().find_map(measured);
+                match above {
+                    // A device that was at its cap exceeds a lower one by the same factor.
+                    Some((cap, power)) => {
+                        let excess = (power / cap).max(1.0);
+                        Some(power.min(caps[at.level] * excess))
+                    }
+                    // The power grows by no more than the cap.
+                    None => below().map(|(cap, power)| power * caps[at.level] / cap),
+                }
             }
         }
     }

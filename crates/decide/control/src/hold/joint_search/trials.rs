@@ -6,6 +6,8 @@ use crate::hold::config::HoldGoal;
 
 /// The maximum number of settings that are tried before the load or the cap changes; then the best setting stays.
 const TRIALS: u32 = 9;
+/// The same if the device keeps the cap: a trial there exceeds it rarely.
+const TRIALS_BELOW_DEVICE_CAP: u32 = 15;
 /// The number of trials that are allowed again whenever the wait for retries is over.
 const RETRY_TRIALS: u32 = 2;
 /// The minimum number of trials that are allowed after a good setting exceeded the cap.
@@ -26,23 +28,28 @@ const LEVEL_STEPS: usize = 12;
 pub(super) struct TrialBudget {
     /// The number of trials that are left.
     left: u32,
+    /// The number of trials under one load and cap.
+    most: u32,
     /// The time from which further trials are allowed, in seconds.
     refill_at: f64,
 }
 
-impl Default for TrialBudget {
-    fn default() -> Self {
+impl TrialBudget {
+    pub(super) fn new(is_kept_by_device: bool) -> Self {
+        let most = match is_kept_by_device {
+            true => TRIALS_BELOW_DEVICE_CAP,
+            false => TRIALS,
+        };
         Self {
-            left: TRIALS,
+            left: most,
+            most,
             refill_at: f64::INFINITY,
         }
     }
-}
 
-impl TrialBudget {
     /// Allows all trials again, because the load or the limits changed.
     pub(super) fn reset(&mut self) {
-        self.left = TRIALS;
+        self.left = self.most;
     }
 
     /// Allows some trials after a good setting exceeded the cap.
@@ -79,7 +86,21 @@ impl JointSearch {
         if let Some(next) = self.below_lost(best, limits) {
             return Some(next);
         }
-        let larger = self.rows[best.level].next_above(best.batch, limits, now);
+        let power = match self.is_kept_by_device(best.level, limits) {
+            // Whatever the batch size, the device keeps its own cap.
+            true => f64::INFINITY,
+            false => limits.cap,
+        };
+        let limits_of_batch = OperatingLimits {
+            cap: power,
+            ..*limits
+        };
+        let row = &mut self.rows[best.level];
+        let doubled = match power.is_infinite() {
+            true => row.doubled(best.batch, &limits_of_batch),
+            false => None,
+        };
+        let larger = doubled.or_else(|| row.next_above(best.batch, &limits_of_batch, now));
         if let Some(batch) = larger {
             return Some(GridPosition { batch, ..best });
         }
