@@ -4,14 +4,14 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use sweetspot_fit::{fit_study, measured_study, profile_text};
-use sweetspot_report::{fit_json, fit_text};
+use sweetspot_report::{Line, Text, fit_json, fit_text};
 use sweetspot_sim::{parse_gpu, parse_workload};
 use sweetspot_study::Store;
 
 use crate::args::FitArgs;
 use crate::documents::{Content, Documents, Format, Written, print};
 use crate::exit::Outcome;
-use crate::print_error_line;
+use crate::messages::print_text;
 
 /// Runs `sweetspot fit`.
 pub fn run(args: &FitArgs) -> Result<Outcome> {
@@ -33,15 +33,15 @@ pub fn run(args: &FitArgs) -> Result<Outcome> {
     parse_gpu("the fitted profile", &text)?;
     parse_workload("the fitted profile", &text)?;
     let table = || fit_text(&study.varied_axes(), &fitted);
-    let show = |text: &str| match documents.on_stdout() {
+    let show = |text: Text| match documents.on_stdout() {
         true => {
-            print_error_line(text.trim_end());
+            print_text(&text);
             Ok(())
         }
         false => print(text),
     };
     if documents.on_stdout() {
-        show(&table())?;
+        show(table())?;
     }
     let written = documents.write(
         Content::default()
@@ -53,9 +53,9 @@ pub fn run(args: &FitArgs) -> Result<Outcome> {
         && written == Written::Everything
     {
         let output = output.display();
-        show(&format!(
-            "\nProfile: {output} (the GPU and the workload)\nTry: sweetspot sweep --simulate {output} --network {output}\n"
-        ))?;
+        let profile = format!("\nProfile: {output} (the GPU and the workload)");
+        let try_it = format!("sweetspot sweep --simulate {output} --network {output}");
+        show(Text::from(profile) + Line::with_command("Try:", &try_it))?;
     }
     Ok(Outcome {
         is_met: fitted.errors.is_accurate(),

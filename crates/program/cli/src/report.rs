@@ -60,7 +60,7 @@ pub fn run(args: &ReportArgs) -> Result<Outcome> {
         Content::default()
             .text(|| {
                 report_text(&study, &criteria, grouped.as_ref())
-                    + &next_step(&study, &criteria, Some(&store))
+                    + next_step(&study, &criteria, Some(&store))
             })
             .json(|| report_json(&study, &criteria, grouped.as_ref()))
             .csv(|| study_csv(&study))

@@ -6,7 +6,9 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 use sweetspot_fit::{FitRequest, RowChoice, fit_workload, measured_rows, workload_text};
 use sweetspot_papers::{Profiles, SimulatorDeviations, deviations, deviations_of, studies};
-use sweetspot_report::{deviations_summary, deviations_text, fit_workload_text, profiles_text};
+use sweetspot_report::{
+    Text, deviations_summary, deviations_text, fit_workload_text, profiles_text,
+};
 use sweetspot_session::SessionError;
 use sweetspot_sim::{Mode, find_gpu, gpus, nodes, parse_workload, workloads};
 use sweetspot_sim_host::{HostParts, TemporaryHost};
@@ -15,9 +17,9 @@ use sweetspot_workload::{
 };
 
 use crate::args::SimulateArgs;
-use crate::documents::{Content, Documents, Format, print};
+use crate::documents::{Content, Documents, Format, WriteError, print, print_unchanged};
 use crate::exit::Outcome;
-use crate::print_error_line;
+use crate::messages::print_text;
 
 /// The simulated NVML library, which is part of this program.
 static NVML_LIBRARY: &[u8] = include_bytes!(env!("SWEETSPOT_NVML_SIM"));
@@ -40,24 +42,27 @@ pub fn run(args: SimulateArgs) -> Result<Outcome> {
         return run_in_environment(&command);
     }
     if args.list {
-        print(&profiles_text(
-            &gpus()?,
-            &nodes()?,
-            &workloads()?,
-            args.markdown,
-        ))?;
+        print_as(&args, &profiles_text(&gpus()?, &nodes()?, &workloads()?))?;
         return Ok(Outcome::DONE);
     }
-    let studies = compare_with_papers(args.errors.flatten().as_deref())?;
-    print(&match args.summary {
-        true => deviations_summary(&studies),
-        false => deviations_text(&studies, args.markdown),
-    })?;
+    let studies = compare_with_papers(args.errors.as_ref().and_then(|name| name.as_deref()))?;
+    match args.summary {
+        true => print(deviations_summary(&studies))?,
+        false => print_as(&args, &deviations_text(&studies))?,
+    }
     let is_met = studies.iter().all(|study| {
         let (met, judged) = study.count_met();
         met == judged
     });
     Ok(Outcome::met(is_met))
+}
+
+/// Prints a text for people, or as Markdown.
+fn print_as(args: &SimulateArgs, text: &Text) -> Result<(), WriteError> {
+    match args.markdown {
+        true => print_unchanged(&text.to_markdown()),
+        false => print(text),
+    }
 }
 
 /// Runs a command as `env` would: signals are passed on, and its exit code is returned.
@@ -117,7 +122,7 @@ fn fit_to_file(args: &SimulateArgs, path: &Path) -> Result<Outcome> {
     let text = workload_text(&fitted);
     // An invalid name is reported now, not when the profile is used.
     parse_workload("the fitted profile", &text)?;
-    print_error_line(fit_workload_text(&fitted).trim_end());
+    print_text(&fit_workload_text(&fitted).into());
     let written = documents.write(Content::default().toml(|| Ok(text)));
     Ok(Outcome {
         written,

@@ -29,6 +29,7 @@ mod signals;
 mod simulate;
 mod sudo;
 mod sweep;
+mod terminal;
 mod tune;
 mod unwritable;
 mod version;

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use sweetspot_decide::{Criteria, NoChoice, Objective};
-use sweetspot_report::{one_line, plan_text, study_text, suggested_runs};
+use sweetspot_report::{Line, Role, Text, one_line, plan_text, study_text, suggested_runs};
 use sweetspot_session::{
     DevicesError, SessionError, Sweep, SweepError, SweepOptions, all_runs_succeeded,
 };
@@ -127,32 +127,38 @@ fn resume(args: &SweepArgs, study: &Path) -> Result<Outcome> {
 
 /// What to do next, below the results of a study: the flags that the objective lacks, or the command that adds the runs
 /// which would tell more settings apart. Empty if there is nothing to do.
-pub fn next_step(study: &Study, criteria: &Criteria, store: Option<&Store>) -> String {
+pub fn next_step(study: &Study, criteria: &Criteria, store: Option<&Store>) -> Text {
     let choice = study.choose(&study.comparison(&criteria.tariff), criteria);
     let hint = match choice {
         Err(NoChoice::NoValue { objective, .. }) => {
             let hint = hint_for_objective(&objective.to_string());
-            hint.map(|hint| format!("To compare by {objective}: {hint}"))
+            hint.map(|hint| Line::new(format!("To compare by {objective}: {hint}")))
         }
-        _ => suggested_runs(study, criteria).zip(store).map(|(runs, store)| {
-            format!(
-                "More runs would tell more settings apart: sweetspot sweep --resume {} --repeat {runs}",
-                store.folder().display()
-            )
-        }),
+        _ => suggested_runs(study, criteria)
+            .zip(store)
+            .map(|(runs, store)| {
+                let folder = store.folder().display();
+                Line::with_command(
+                    "More runs would tell more settings apart:",
+                    &format!("sweetspot sweep --resume {folder} --repeat {runs}"),
+                )
+            }),
     };
-    hint.map_or(String::new(), |hint| format!("\n{hint}\n"))
+    hint.map_or(Text::default(), |hint| Text::empty_line() + hint)
 }
 
 /// The command that uses a study: a run at the recommended setting, or the figures if there is no command to run.
-fn next_command(definition: &Definition, store: &Store) -> String {
+fn next_command(definition: &Definition, store: &Store) -> Line {
     let folder = store.folder().display();
     match &definition.command {
-        Some(command) => format!(
-            "Run at this setting: sweetspot run --from {folder} -- {}",
-            one_line(command)
+        Some(command) => Line::with_command(
+            "Run at this setting:",
+            &format!("sweetspot run --from {folder} -- {}", one_line(command)),
         ),
-        None => format!("Figures: sweetspot report {folder} --export-html report.html"),
+        None => Line::with_command(
+            "Figures:",
+            &format!("sweetspot report {folder} --export-html report.html"),
+        ),
     }
 }
 
@@ -212,12 +218,12 @@ fn run_sweep(
     let store = store.as_deref();
     let place = store.map(|store| format!("Study: {}", store.folder().display()));
     let mut content = study_content(store, &study, &criteria).text(|| {
-        let definition = &sweep.outline.definition;
-        let next = store.map(|store| next_command(definition, store));
-        let place = place.iter().chain(&next);
-        let place: String = place.map(|line| format!("{line}\n")).collect();
-        let space = if place.is_empty() { "" } else { "\n" };
-        study_text(&study, &criteria) + &next_step(&study, &criteria, store) + space + &place
+        let mut text = study_text(&study, &criteria) + next_step(&study, &criteria, store);
+        if let Some((store, place)) = store.zip(place.as_ref()) {
+            text += Text::empty_line() + Line::with_introduction(Role::Heading, place);
+            text += next_command(&sweep.outline.definition, store);
+        }
+        text
     });
     if documents.on_stdout() {
         content = content.notes(place.clone());

@@ -1,0 +1,7 @@
+//! What the program shows on terminals of different widths, with and without colours.
+
+#[path = "../common/terminal.rs"]
+mod pseudo_terminal;
+
+mod colours;
+mod widths;
