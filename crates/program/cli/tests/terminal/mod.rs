@@ -4,4 +4,5 @@
 mod pseudo_terminal;
 
 mod colours;
+mod live;
 mod widths;

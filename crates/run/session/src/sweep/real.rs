@@ -196,6 +196,7 @@ impl RealSweep {
             lease,
             signals,
             finishing: None,
+            recognised: None,
         })
     }
 

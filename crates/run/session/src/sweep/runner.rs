@@ -14,7 +14,9 @@ use sweetspot_study::{
     Configuration, Outline, Point, ReducedCap, RunEnding, RunRecord, RunResult, Store,
     SweepProgress, Task, samples_file, write_task,
 };
-use sweetspot_workload::{Lease, RunLimits, SignalSource, WorkloadError, end_descendants};
+use sweetspot_workload::{
+    Lease, RecognisedFormat, RunLimits, SignalSource, WorkloadError, end_descendants,
+};
 
 use super::real::RealSweep;
 use super::record::{UnfinishedRun, find_failure};
@@ -45,6 +47,8 @@ pub struct SweepRunner<'a, 'b> {
     pub sampler: Arc<Sampler>,
     /// The previous run and the thread that waits for its last readings.
     pub finishing: Option<(Task, JoinHandle<Result<RunRecord, SessionError>>)>,
+    /// The format of progress that the user was told about.
+    pub recognised: Option<RecognisedFormat>,
 }
 
 impl SweepRunner<'_, '_> {
@@ -118,14 +122,14 @@ impl SweepRunner<'_, '_> {
         if task.repeat == 0 {
             for _ in 0..self.real.warmup {
                 self.signals.wait_until(settled)?;
-                let run = self.run_command(&request)?;
+                let run = self.run_command(&request, configuration)?;
                 self.end_left_processes(&run)?;
             }
         }
         self.wait_until_cool(configuration)?;
         self.signals.wait_until(settled)?;
         let started = SystemTime::now().duration_since(UNIX_EPOCH);
-        let run = self.run_command(&request)?;
+        let run = self.run_command(&request, configuration)?;
         if let Some(signal) = run.outcome.interrupted {
             return Err(WorkloadError::Interrupted(signal).into());
         }
@@ -241,7 +245,11 @@ impl SweepRunner<'_, '_> {
     }
 
     /// Runs the command once at the present settings.
-    fn run_command(&mut self, request: &MeasureRequest) -> Result<MeasuredRun, SessionError> {
+    fn run_command(
+        &mut self,
+        request: &MeasureRequest,
+        configuration: &Configuration,
+    ) -> Result<MeasuredRun, SessionError> {
         let mut context = RunContext {
             request,
             sampler: &self.sampler,
@@ -250,10 +258,13 @@ impl SweepRunner<'_, '_> {
                 timeout: request.timeout,
                 ..RunLimits::default()
             },
-            observer: &mut (),
-            recognised: None,
+            observer: self.observer,
+            used_gpus: configuration.gpus as usize,
+            recognised: self.recognised.take(),
         };
-        context.run(self.lease.as_mut())
+        let run = context.run(self.lease.as_mut());
+        self.recognised = context.recognised;
+        run
     }
 
     /// Waits until every GPU of the job is cool enough.
