@@ -6,6 +6,8 @@ mod architecture;
 mod common;
 #[path = "common/host.rs"]
 mod host;
+#[path = "common/terminal.rs"]
+mod pseudo_terminal;
 
 mod clients;
 mod documents;

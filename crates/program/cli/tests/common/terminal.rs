@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::Read;
+use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 
 use rustix::fs::{Mode, OFlags, open};
@@ -48,6 +49,19 @@ pub fn run_on_terminal(mut command: Command, columns: u16, shown: Shown) -> (Str
         String::from_utf8(text).unwrap().replace("\r\n", "\n"),
         status,
     )
+}
+
+/// Checks that everything that the program prints fits terminals of several widths.
+pub fn assert_fits(folder: &Path, args: &[&str]) {
+    for columns in [60, 80, 200] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_sweetspot"));
+        command.args(args).current_dir(folder).env("TERM", "xterm");
+        let (shown, _) = run_on_terminal(command, columns, Shown::Output);
+        for line in without_escapes(&shown).lines() {
+            let width = line.chars().count();
+            assert!(width <= columns.into(), "{args:?}: {columns}: {line:?}");
+        }
+    }
 }
 
 /// The text without escape codes.

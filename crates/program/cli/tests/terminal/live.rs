@@ -1,7 +1,7 @@
 //! A run of a sweep shows its state while it goes on.
 
-use super::pseudo_terminal::{Shown, run_on_terminal, without_escapes};
 use crate::host::TestHost;
+use crate::pseudo_terminal::{Shown, run_on_terminal, without_escapes};
 
 /// The elapsed times of the current run that were shown, such as `1.2 s` after the setting `250 W`.
 fn elapsed_times(shown: &str, setting: &str) -> Vec<f64> {

@@ -1,8 +1,5 @@
 //! What the program shows on terminals of different widths, with and without colours.
 
-#[path = "../common/terminal.rs"]
-mod pseudo_terminal;
-
 mod colours;
 mod live;
 mod widths;

@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::process::Command;
 
-use super::pseudo_terminal::{Shown, run_on_terminal, without_escapes};
 use crate::common::{sweetspot, text};
 use crate::host::TestHost;
+use crate::pseudo_terminal::{Shown, run_on_terminal, without_escapes};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_sweetspot");
 

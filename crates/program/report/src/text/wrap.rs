@@ -16,6 +16,9 @@ pub struct Wrapping {
 /// Letters after which a long word, such as a path, is broken rather than elsewhere.
 pub const WORD_PARTS: [char; 10] = ['/', '_', '-', '.', ',', ':', ';', '@', '=', '('];
 
+/// The least room at the end of a line for the beginning of a word that is longer than a line.
+const MIN_PART: usize = 8;
+
 /// Wraps a line between words. A word that is longer than a line is broken.
 pub fn wrap(line: &Styled, wrapping: Wrapping) -> Vec<Styled> {
     let Wrapping {
@@ -52,11 +55,11 @@ pub fn wrap(line: &Styled, wrapping: Wrapping) -> Vec<Styled> {
             } else {
                 leading_spaces(&word)
             };
-            let left = room.saturating_sub(used + spaces).max(1);
+            let left = room.saturating_sub(used + spaces);
             let text: String = plain[at + spaces..end].iter().collect();
-            let (part, _) = split_word(&text, left);
+            let (part, _) = split_word(&text, left.max(1));
             let length = part.chars().count();
-            if is_at_start || length >= left / 2 {
+            if is_at_start || left >= MIN_PART && length >= left / 2 {
                 current.append(&line.slice(at..at + spaces + length));
                 at += spaces + length;
             }
@@ -142,15 +145,17 @@ mod tests {
     fn lines_fit_and_nothing_is_lost() {
         let long = format!("one {} two three", "x".repeat(250));
         let exact = format!("{} b c", "a".repeat(60));
+        let full = format!("{} {} f", "word".repeat(5), "x".repeat(85));
         for text in [
             exact.as_str(),
+            full.as_str(),
             long.as_str(),
             "",
             " ",
             "short",
             &"word ".repeat(90),
         ] {
-            for columns in [20, 60, 61, 200] {
+            for columns in 20..100 {
                 let wrapping = Wrapping {
                     columns,
                     indent: 4,
