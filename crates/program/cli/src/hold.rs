@@ -21,7 +21,7 @@ const LOADING_TIME: Seconds = Seconds::new(60.0);
 pub fn run(args: HoldArgs) -> Result<Outcome> {
     if let Some(HoldCommand::Set { cap, pid }) = args.command {
         let answer = set_cap(cap, pid)?;
-        print(&format!("{answer}\n"))?;
+        print(format!("{answer}\n"))?;
         return Ok(Outcome::DONE);
     }
     let documents = Documents::open([

@@ -17,7 +17,7 @@ use crate::exit::Outcome;
 pub fn run(args: NetworkArgs) -> Result<Outcome> {
     let Some(name) = &args.network else {
         let networks = NAMES.iter().map(|name| built_in(name));
-        print(&networks_text(&networks.collect::<Result<Vec<_>, _>>()?))?;
+        print(networks_text(&networks.collect::<Result<Vec<_>, _>>()?))?;
         return Ok(Outcome::DONE);
     };
     if args.convention != Convention::Usual && args.precision != Precision::Fp32 {

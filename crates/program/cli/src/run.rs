@@ -166,7 +166,7 @@ pub fn restore() -> Result<Outcome> {
     let mut is_restored = true;
     for line in lines {
         match line {
-            Ok(line) => print(&format!("{line}\n"))?,
+            Ok(line) => print(format!("{line}\n"))?,
             Err(problem) => {
                 print_error(&problem.to_string());
                 is_restored = false;

@@ -40,7 +40,7 @@ impl RunStatus {
             true => format!("  {items:.0} items"),
             false => String::new(),
         };
-        format!("{:.1} s  {power}  about {energy:.0}{items}", elapsed.get())
+        format!("{:.1} s  {power}  about {energy:.1}{items}", elapsed.get())
     }
 }
 
@@ -54,8 +54,8 @@ mod tests {
         let watts = |power: f64| Some(Watts::new(power));
         status.update(Seconds::new(1.0), watts(100.0), 0.0);
         status.update(Seconds::new(3.0), watts(200.0), 12.0);
-        assert_eq!(status.text(), "3.0 s  200 W  about 500 J  12 items");
+        assert_eq!(status.text(), "3.0 s  200 W  about 500.0 J  12 items");
         status.update(Seconds::new(0.5), None, 0.0);
-        assert_eq!(status.text(), "0.5 s  - W  about 0 J");
+        assert_eq!(status.text(), "0.5 s  - W  about 0.0 J");
     }
 }

@@ -57,8 +57,8 @@ pub fn find_choice(arguments: impl Iterator<Item = std::ffi::OsString>) -> Color
             rest => rest.strip_prefix('='),
         }
     });
-    let chosen = values.filter_map(|value| ColorWhen::from_str(value, false).ok());
-    chosen.last().unwrap_or_default()
+    let mut chosen = values.filter_map(|value| ColorWhen::from_str(value, false).ok());
+    chosen.next_back().unwrap_or_default()
 }
 
 /// Remembers when to use colours, for the rest of the program.

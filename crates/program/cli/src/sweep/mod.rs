@@ -75,7 +75,7 @@ pub fn run(args: Box<SweepArgs>) -> Result<Outcome> {
 /// Creates the study and runs a new sweep.
 fn start_sweep(args: &SweepArgs, sweep: &Sweep, documents: &Documents) -> Result<Outcome> {
     if args.dry_run {
-        print(&plan_text(&sweep.outline, &sweep.estimate()))?;
+        print(plan_text(&sweep.outline, &sweep.estimate()))?;
         return Ok(Outcome::DONE);
     }
     confirm_many_runs(args, sweep.outline.plan.max_runs())?;
@@ -112,7 +112,7 @@ fn resume(args: &SweepArgs, study: &Path) -> Result<Outcome> {
         );
     }
     if args.dry_run {
-        print(&plan_text(&sweep.outline, &sweep.estimate()))?;
+        print(plan_text(&sweep.outline, &sweep.estimate()))?;
         return Ok(Outcome::DONE);
     }
     if let Some(repeat) = args.repeat {

@@ -104,7 +104,7 @@ fn hanging_indent(text: &str, columns: usize) -> usize {
         .enumerate()
         .filter(|(_, gap)| gap[0] == ' ' && gap[1] == ' ' && gap[2] != ' ')
         .map(|(index, _)| first + index + 2)
-        .last();
+        .next_back();
     match last_column {
         Some(column) if column <= columns * 2 / 3 => column,
         _ => (first + 2).min(columns / 2),
