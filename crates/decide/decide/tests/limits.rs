@@ -118,7 +118,7 @@ fn invalid_limits_are_rejected_with_advice() {
         ("time<=5", "is not a time: write a number and a unit"),
         ("time<=200W", "is not a time: write a number and a unit"),
         ("time<=5parsec", "is not a time"),
-        ("energy<=90kW", "energy: write a number and a unit"),
+        ("energy<=90kW", "energy: write 90kWh"),
         ("time<=+5s", "only a percentage has a sign"),
         ("time<=-5s", "only a percentage has a sign"),
         ("energy<=-100%", "can never be met"),

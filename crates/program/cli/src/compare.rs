@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use sweetspot_report::{
-    StudyComparison, compare_csv, compare_html, compare_json, compare_markdown, compare_text,
+    Line, StudyComparison, compare_csv, compare_html, compare_json, compare_markdown, compare_text,
     overlays,
 };
 use sweetspot_study::{Store, Study};
@@ -27,7 +27,10 @@ pub fn run(args: &CompareArgs) -> Result<Outcome> {
             .next_step((!documents.has(Format::Html)).then(|| {
                 let studies = args.studies.iter().map(|study| study.display().to_string());
                 let studies = studies.collect::<Vec<_>>().join(" ");
-                format!("Figures: sweetspot compare {studies} --export-html compare.html")
+                Line::with_command(
+                    "Figures:",
+                    &format!("sweetspot compare {studies} --export-html compare.html"),
+                )
             }))
             .json(|| compare_json(&compared))
             .csv(|| compare_csv(&compared))

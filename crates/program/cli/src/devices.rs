@@ -1,7 +1,7 @@
 //! `sweetspot devices`.
 
 use anyhow::Result;
-use sweetspot_report::{devices_json, devices_text};
+use sweetspot_report::{Line, devices_json, devices_text};
 use sweetspot_session::devices as inspect_devices;
 
 use crate::args::DevicesArgs;
@@ -15,9 +15,10 @@ pub fn run(args: &DevicesArgs) -> Result<Outcome> {
     let written = documents.write(
         Content::default()
             .text(|| devices_text(&driver, &reports))
-            .next_step(Some(
-                "What works, and what is missing: sweetspot doctor".to_owned(),
-            ))
+            .next_step(Some(Line::with_command(
+                "What works, and what is missing:",
+                "sweetspot doctor",
+            )))
             .json(|| devices_json(&driver, &reports)),
     );
     Ok(Outcome {

@@ -4,7 +4,7 @@ use anyhow::{Context, Result};
 use clap::{Command, CommandFactory};
 
 use crate::args::{Cli, GenerateArgs, GenerateCommand};
-use crate::documents::print;
+use crate::documents::print_unchanged;
 use crate::exit::Outcome;
 
 /// Runs `sweetspot generate`.
@@ -16,7 +16,7 @@ pub fn run(args: &GenerateArgs) -> Result<Outcome> {
             let mut script = Vec::new();
             let mut program = without_hidden_commands(&program);
             clap_complete::generate(*shell, &mut program, "sweetspot", &mut script);
-            print(&String::from_utf8_lossy(&script))?;
+            print_unchanged(&String::from_utf8_lossy(&script))?;
         }
         GenerateCommand::Man { folder } => clap_mangen::generate_to(program, folder)
             .with_context(|| format!("cannot write man pages to {}", folder.display()))?,

@@ -3,7 +3,7 @@
 use anyhow::Result;
 use sweetspot_control::hold::{HoldGoal, HoldMode, fine_batches};
 use sweetspot_device::SensorKind;
-use sweetspot_report::{figure_svg, hold_figure, hold_json, hold_text};
+use sweetspot_report::{Text, figure_svg, hold_figure, hold_json, hold_text};
 use sweetspot_session::hold::{HoldKnob, HoldRequest, HoldResult, default_batches, hold, set_cap};
 
 use crate::args::{HoldArgs, HoldCommand, KnobName, ModeName, ObjectiveName, SensorName};
@@ -20,7 +20,7 @@ const LARGEST_BATCH: u64 = 256;
 pub fn run(args: HoldArgs) -> Result<Outcome> {
     if let Some(HoldCommand::Set { cap, pid }) = args.command {
         let answer = set_cap(cap, pid)?;
-        print(&format!("{answer}\n"))?;
+        print(format!("{answer}\n"))?;
         return Ok(Outcome::DONE);
     }
     let documents = Documents::open([
@@ -93,7 +93,7 @@ fn request(args: HoldArgs, keep_stdout: bool) -> HoldRequest {
 /// The text and documents of a run with `hold`.
 fn content(held: &HoldResult) -> Content<'_> {
     Content::default()
-        .text(|| format!("\n{}", hold_text(held)))
+        .text(|| Text::empty_line() + hold_text(held))
         .json(|| hold_json(held))
         .svg(|| Ok(figure_svg(&hold_figure(held))))
 }

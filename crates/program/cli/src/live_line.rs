@@ -2,6 +2,9 @@
 
 use std::io::{IsTerminal, Write, stderr};
 
+use crate::messages::print_note;
+use crate::terminal::columns_of;
+
 /// A status line on standard error; nothing is shown if standard error is not a terminal.
 pub struct LiveLine {
     is_terminal: bool,
@@ -24,7 +27,11 @@ impl LiveLine {
     /// Replaces the line and leaves the cursor at its start, so output of the user's command overwrites the line.
     pub fn show(&mut self, text: &str) {
         if self.is_terminal {
-            let _ = write!(stderr(), "\r\x1b[K{}\r", truncate(text, terminal_width()));
+            let _ = write!(
+                stderr(),
+                "\r\x1b[K{}\r",
+                truncate(text, columns_of(&stderr()))
+            );
             self.has_text = true;
         }
     }
@@ -40,18 +47,12 @@ impl LiveLine {
     /// Prints a message on a line of its own.
     pub fn print_message(&mut self, message: &str) {
         self.clear();
-        eprintln!("sweetspot: {message}");
+        print_note(message);
     }
 }
 
-/// The number of columns of the terminal, if it is known.
-fn terminal_width() -> Option<usize> {
-    let size = rustix::termios::tcgetwinsize(stderr()).ok()?;
-    (size.ws_col > 0).then_some(size.ws_col.into())
-}
-
 /// Shortens a line to the width of the terminal: a wrapped line could not be overwritten.
-fn truncate(text: &str, width: Option<usize>) -> String {
+pub fn truncate(text: &str, width: Option<usize>) -> String {
     let max_chars = width.map_or(usize::MAX, |width| width - 1);
     text.chars().take(max_chars).collect()
 }

@@ -22,6 +22,7 @@ mod hold;
 mod live_line;
 mod log;
 mod measure;
+mod messages;
 mod network;
 mod next_step;
 mod observer;
@@ -31,11 +32,13 @@ mod report;
 mod reproduce;
 mod root_guard;
 mod run;
+mod run_status;
 mod serve;
 mod sim_workload;
 mod simulate;
 mod study;
 mod sweep;
+mod terminal;
 mod tune;
 mod without_gpu;
 
@@ -53,7 +56,7 @@ use tracing::level_filters::LevelFilter;
 
 fn main() -> ExitCode {
     let has_command = has_user_command();
-    let cli = match args::parse() {
+    let cli = match parse_arguments() {
         Ok(cli) => cli,
         Err(error) => return report_parse_error(&error, exit::code_of_bad_input(has_command)),
     };
@@ -63,11 +66,22 @@ fn main() -> ExitCode {
     if let Err(error) = &result
         && !documents::is_closed_pipe(error)
     {
-        print_error_line(&format!("sweetspot: {}", hints::message_with_hint(error)));
+        messages::print_error(&hints::message_with_hint(error));
     }
     let code = exit::exit_code(&result, has_command);
     tracing::info!(code, "finished");
     ExitCode::from(code)
+}
+
+/// Parses the arguments, and chooses the colours of everything that is printed from then on.
+fn parse_arguments() -> Result<Cli, clap::Error> {
+    let color = terminal::find_choice(std::env::args_os().skip(1));
+    terminal::set_choice(color);
+    args::parse(|program| {
+        program
+            .color(terminal::colours_of_help(color))
+            .styles(terminal::HELP_STYLES)
+    })
 }
 
 /// Under sudo, starts the process that changes settings as root, and then becomes the user who called sudo, before any
@@ -160,7 +174,7 @@ fn report_parse_error(error: &clap::Error, bad_input: u8) -> ExitCode {
         return ExitCode::from(if error.use_stderr() { bad_input } else { 0 });
     }
     if let Some(line) = missing_separator(error) {
-        print_error_line(&line);
+        messages::print_error(&line);
         return ExitCode::from(bad_input);
     }
     let text = error.to_string();
@@ -171,7 +185,7 @@ fn report_parse_error(error: &clap::Error, bad_input: u8) -> ExitCode {
         .filter(|line| !line.is_empty());
     let line = lines.collect::<Vec<_>>().join(" ");
     let line = line.strip_prefix("error: ").unwrap_or(&line);
-    print_error_line(&format!("sweetspot: {line} (--help shows the flags)"));
+    messages::print_error(&format!("{line} (--help shows the flags)"));
     ExitCode::from(bad_input)
 }
 
@@ -191,7 +205,7 @@ fn missing_separator(error: &clap::Error) -> Option<String> {
     }
     let (flags, command) = words.split_at(position);
     Some(format!(
-        "sweetspot: write your command after `--`: sweetspot {} -- {}",
+        "write your command after `--`: sweetspot {} -- {}",
         flags.join(" "),
         command.join(" ")
     ))

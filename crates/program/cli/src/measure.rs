@@ -1,7 +1,9 @@
 //! `sweetspot measure`.
 
 use anyhow::{Result, bail};
-use sweetspot_report::{measurement_csv, measurement_json, measurement_markdown, measurement_text};
+use sweetspot_report::{
+    Text, measurement_csv, measurement_json, measurement_markdown, measurement_text,
+};
 use sweetspot_session::measure::{
     MeasureRequest, Measurement, Recording, RunMeasurement, RunWindow, StopReason, measure, series,
 };
@@ -29,7 +31,7 @@ pub fn run(args: MeasureArgs) -> Result<Outcome> {
 /// The text and documents of a measurement.
 pub fn content<'a>(measurement: &'a Measurement, recording: &'a Recording) -> Content<'a> {
     Content::default()
-        .text(|| format!("\n{}", measurement_text(measurement)))
+        .text(|| Text::empty_line() + measurement_text(measurement))
         .notes(notes(measurement))
         .json(|| measurement_json(measurement))
         .csv(|| measurement_csv(measurement))

@@ -3,8 +3,8 @@
 use anyhow::{Result, bail};
 use sweetspot_network::{Convention, Cost, NAMES, Precision, built_in};
 use sweetspot_report::{
-    NetworkRows, NetworkView, network_csv, network_json, network_markdown, network_text,
-    networks_text,
+    Line, NetworkRows, NetworkView, Text, network_csv, network_json, network_markdown,
+    network_text, networks_text,
 };
 use sweetspot_session::{bounds_on_gpu, efficiency_in_study, load_network};
 use sweetspot_study::Store;
@@ -17,8 +17,12 @@ use crate::exit::Outcome;
 pub fn run(args: NetworkArgs) -> Result<Outcome> {
     let Some(name) = &args.network else {
         let networks = NAMES.iter().map(|name| built_in(name));
-        let text = networks_text(&networks.collect::<Result<Vec<_>, _>>()?);
-        print(&(text + "\nLayers of one: sweetspot network resnet50 --simulate v100\n"))?;
+        let list = networks_text(&networks.collect::<Result<Vec<_>, _>>()?);
+        let next = Line::with_command(
+            "Layers of one:",
+            "sweetspot network resnet50 --simulate v100",
+        );
+        print(list + Text::empty_line() + next)?;
         return Ok(Outcome::DONE);
     };
     if args.convention != Convention::Usual && args.precision != Precision::Fp32 {
@@ -61,10 +65,12 @@ pub fn run(args: NetworkArgs) -> Result<Outcome> {
     let written = documents.write(
         Content::default()
             .text(|| network_text(&view))
-            .next_step(
-                gpu.is_none()
-                    .then(|| format!("Bounds on a GPU: sweetspot network {name} --simulate v100")),
-            )
+            .next_step(gpu.is_none().then(|| {
+                Line::with_command(
+                    "Bounds on a GPU:",
+                    &format!("sweetspot network {name} --simulate v100"),
+                )
+            }))
             .json(|| network_json(&view))
             .csv(|| network_csv(&view))
             .markdown(|| network_markdown(&view)),

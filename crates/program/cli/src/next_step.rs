@@ -3,7 +3,7 @@
 use sweetspot_control::tune::{TuneKnob, TunedJob};
 use sweetspot_device::Settings;
 use sweetspot_quantity::Seconds;
-use sweetspot_report::one_line;
+use sweetspot_report::{Line, one_line};
 use sweetspot_session::measure::Measurement;
 use sweetspot_session::{Check, CheckResult};
 use sweetspot_study::{Definition, Store};
@@ -14,45 +14,57 @@ use crate::args::TuneArgs;
 const LONG_RUN: Seconds = Seconds::new(300.0);
 
 /// After a study: a run at the recommended setting, or the figures if there is no command to run.
-pub fn after_study(definition: &Definition, store: &Store) -> String {
+pub fn after_study(definition: &Definition, store: &Store) -> Line {
     let folder = store.folder().display();
     match &definition.command {
-        Some(command) => format!(
-            "Run at this setting: sweetspot run --from {folder} -- {}",
-            one_line(command)
+        Some(command) => Line::with_command(
+            "Run at this setting:",
+            &format!("sweetspot run --from {folder} -- {}", one_line(command)),
         ),
-        None => format!("Figures: sweetspot report {folder} --export-html report.html"),
+        None => Line::with_command(
+            "Figures:",
+            &format!("sweetspot report {folder} --export-html report.html"),
+        ),
     }
 }
 
 /// After a measurement: the command that finds a better setting; `None` if there is no command, or if it failed.
-pub fn after_measurement(measurement: &Measurement) -> Option<String> {
+pub fn after_measurement(measurement: &Measurement) -> Option<Line> {
     let last = measurement.runs.last().filter(|run| run.exit_code == 0)?;
     if measurement.command.is_empty() {
         return None;
     }
-    let verb = match last.run_time >= LONG_RUN {
-        true => "Find a better setting while it runs: sweetspot tune",
-        false => "Find a better setting: sweetspot sweep",
+    let (words, verb) = match last.run_time >= LONG_RUN {
+        true => ("Find a better setting while it runs:", "tune"),
+        false => ("Find a better setting:", "sweep"),
     };
-    Some(format!("{verb} -- {}", one_line(&measurement.command)))
+    let command = one_line(&measurement.command);
+    Some(Line::with_command(
+        words,
+        &format!("sweetspot {verb} -- {command}"),
+    ))
 }
 
 /// After the checks of this machine; a failed check says itself what to do.
-pub fn after_checks(checks: &[Check]) -> String {
+pub fn after_checks(checks: &[Check]) -> Line {
     let has_failed = checks.iter().any(|check| check.result == CheckResult::Fail);
     match has_failed {
-        true => "Without a GPU: sweetspot sweep --simulate v100 --network resnet50",
-        false => "Measure a program: sweetspot measure -- python train.py",
+        true => Line::with_command(
+            "Without a GPU:",
+            "sweetspot sweep --simulate v100 --network resnet50",
+        ),
+        false => Line::with_command("Measure a program:", "sweetspot measure -- python train.py"),
     }
-    .to_owned()
 }
 
 /// After a tuned run: the command that uses the setting; `None` if there is no setting to use.
-pub fn after_tuning(args: &TuneArgs, job: &TunedJob) -> Option<String> {
+pub fn after_tuning(args: &TuneArgs, job: &TunedJob) -> Option<Line> {
     let choice = job.choice().filter(|_| job.tuned.gave_up.is_none())?;
     if args.cmd.is_empty() {
-        return Some("Tune your own training: sweetspot tune -- python train.py".to_owned());
+        return Some(Line::with_command(
+            "Tune your own training:",
+            "sweetspot tune -- python train.py",
+        ));
     }
     let device = args
         .device
@@ -63,20 +75,23 @@ pub fn after_tuning(args: &TuneArgs, job: &TunedJob) -> Option<String> {
     let words = args.cmd.iter();
     let words = words.map(|word| word.to_string_lossy().into_owned());
     let command = one_line(&words.collect::<Vec<_>>());
-    match choice == job.reference {
-        false if job.tuned.loads.len() == 1 => Some(format!(
-            "Keep this setting: sweetspot run {}{same} -- {command}",
-            setting_flags(&job.settings[choice])
-        )),
+    let (words, verb) = match choice == job.reference {
+        false if job.tuned.loads.len() == 1 => {
+            let flags = setting_flags(&job.settings[choice]);
+            ("Keep this setting:", format!("run {flags}"))
+        }
         // Each load has a setting of its own.
-        false => Some(format!(
-            "The settings are remembered for the next run: sweetspot tune{same} -- {command}"
-        )),
-        true if args.knob == TuneKnob::PowerCap => Some(format!(
-            "Try clocks too: sweetspot tune --knob both{same} -- {command}"
-        )),
-        true => None,
-    }
+        false => (
+            "The settings are remembered for the next run:",
+            "tune".to_owned(),
+        ),
+        true if args.knob == TuneKnob::PowerCap => {
+            ("Try clocks too:", "tune --knob both".to_owned())
+        }
+        true => return None,
+    };
+    let line = format!("sweetspot {verb}{same} -- {command}");
+    Some(Line::with_command(words, &line))
 }
 
 /// The flags of `sweetspot run` for a setting.

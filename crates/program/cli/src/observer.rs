@@ -1,23 +1,18 @@
 //! Shows notices and a status line on the terminal while a command runs.
 
-use sweetspot_quantity::{Joules, Seconds, Watts};
+use sweetspot_quantity::Seconds;
 use sweetspot_report::{latency_text, setting_text};
 use sweetspot_session::hold::HoldStatus;
 use sweetspot_session::{Observer, Status};
 
 use crate::live_line::LiveLine;
-
-/// The time between two updates of the status line, which keeps recorded terminal sessions small.
-const REFRESH_PERIOD: Seconds = Seconds::new(0.2);
+use crate::run_status::{REFRESH_PERIOD, RunStatus};
 
 /// Shows notices and the state of the command on standard error.
 pub struct TerminalObserver {
     line: LiveLine,
     shown_at: Seconds,
-    /// The approximate energy of the current run so far.
-    energy: Joules,
-    /// The time since the start of the run at which `energy` was last updated.
-    added_at: Seconds,
+    run: RunStatus,
 }
 
 impl TerminalObserver {
@@ -25,8 +20,7 @@ impl TerminalObserver {
         Self {
             line: LiveLine::new(),
             shown_at: Seconds::ZERO,
-            energy: Joules::ZERO,
-            added_at: Seconds::ZERO,
+            run: RunStatus::default(),
         }
     }
 
@@ -38,17 +32,6 @@ impl TerminalObserver {
             self.shown_at = elapsed;
             self.line.show(&text());
         }
-    }
-
-    /// Adds the energy since the last update, from the present power.
-    fn add_energy(&mut self, elapsed: Seconds, power: Option<Watts>) {
-        if elapsed < self.added_at {
-            (self.energy, self.added_at) = (Joules::ZERO, Seconds::ZERO);
-        }
-        if let Some(power) = power {
-            self.energy += power * (elapsed - self.added_at);
-        }
-        self.added_at = elapsed;
     }
 }
 
@@ -64,9 +47,9 @@ impl Observer for TerminalObserver {
                 power,
                 items,
             } => {
-                self.add_energy(elapsed, power);
-                let energy = self.energy;
-                self.show(elapsed, || measure_text(elapsed, power, energy, items));
+                self.run.update(elapsed, power, items);
+                let text = self.run.text();
+                self.show(elapsed, || text);
             }
             Status::Hold(live) => self.show(live.elapsed, || hold_text(live)),
         }
@@ -75,16 +58,6 @@ impl Observer for TerminalObserver {
     fn clear(&mut self) {
         self.line.clear();
     }
-}
-
-/// The status line of a measured command.
-fn measure_text(elapsed: Seconds, power: Option<Watts>, energy: Joules, items: f64) -> String {
-    let power = power.map_or_else(|| "- W".to_owned(), |power| format!("{power:.0}"));
-    let items = match items > 0.0 {
-        true => format!("  {items:.0} items"),
-        false => String::new(),
-    };
-    format!("{elapsed:.1}  {power}  about {energy:.0}{items}")
 }
 
 /// The status line of a run with `hold`.

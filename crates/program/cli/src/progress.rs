@@ -1,4 +1,4 @@
-//! Shows the progress of a sweep: a bar on a terminal, elsewhere a line from time to time.
+//! Shows the progress of a sweep and of its current run: a bar on a terminal, elsewhere a line from time to time.
 
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
@@ -7,10 +7,14 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use sweetspot_decide::Criteria;
 use sweetspot_quantity::{Joules, Seconds};
 use sweetspot_report::{configuration_text, duration_text};
-use sweetspot_session::{Observer, TimeLeft};
+use sweetspot_session::{Observer, Status, TimeLeft};
 use sweetspot_study::{Point, RunEnding, RunRecord, Study, SweepProgress, Task};
 
 use crate::confirm::ask_user_unless;
+use crate::live_line::truncate;
+use crate::messages::{print_note, print_warning};
+use crate::run_status::{REFRESH_PERIOD, RunStatus};
+use crate::terminal::columns_of;
 
 /// The time between two printed lines if standard error is not a terminal.
 const LINE_PERIOD: Duration = Duration::from_secs(30);
@@ -19,8 +23,12 @@ const BEST_PERIOD: Duration = Duration::from_millis(500);
 
 /// The longest estimated time of a sweep that goes on without asking the user.
 const MAX_UNCONFIRMED_TIME: Seconds = Seconds::new(3600.0);
+/// The bar of a sweep, with the state of the whole sweep.
+const SWEEP_LINE: &str = "{bar:20} {pos}/{len} {wide_msg}";
+/// The same with a second line for the current run.
+const SWEEP_AND_RUN_LINES: &str = "{bar:20} {pos}/{len} {wide_msg}\n{prefix}";
 
-/// Shows how many runs of a sweep are done, the time left and the best setting so far.
+/// Shows how many runs of a sweep are done, the time left, the best setting so far and the state of the current run.
 pub struct ProgressDisplay {
     bar: Option<ProgressBar>,
     criteria: Criteria,
@@ -31,9 +39,17 @@ pub struct ProgressDisplay {
     best_found_at: Option<Instant>,
     best: String,
     energy: Joules,
+    /// The configuration of the current run; empty if there is none.
     current: String,
     /// Whether the user is asked before a sweep that takes long.
     asks: bool,
+    /// The state of the current run; `None` while no command runs.
+    run: Option<RunStatus>,
+    shown_at: Seconds,
+    /// The text about the whole sweep, as it was last shown.
+    sweep_text: String,
+    done: usize,
+    planned: usize,
 }
 
 impl ProgressDisplay {
@@ -41,8 +57,7 @@ impl ProgressDisplay {
         let now = Instant::now();
         let bar = std::io::stderr().is_terminal().then(|| {
             let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(10));
-            let style = ProgressStyle::with_template("{bar:20} {pos}/{len} {wide_msg}");
-            bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+            bar.set_style(style(SWEEP_LINE));
             bar
         });
         Self {
@@ -56,6 +71,11 @@ impl ProgressDisplay {
             energy: Joules::ZERO,
             current: String::new(),
             asks,
+            run: None,
+            shown_at: Seconds::ZERO,
+            sweep_text: String::new(),
+            done: 0,
+            planned: 0,
         }
     }
 
@@ -107,43 +127,75 @@ impl ProgressDisplay {
         }
     }
 
-    /// The text beside the bar: the time left and the best setting so far.
-    fn message(&self, progress: &SweepProgress<'_>) -> String {
+    /// The text about the whole sweep: the time left, the energy of the runs and the best setting so far.
+    fn sweep_text(&self, progress: &SweepProgress<'_>) -> String {
         let left = self.time_left(progress).map(|left| format!("{left} left"));
         let energy = (self.energy > Joules::ZERO).then(|| format!("{:.1}", self.energy));
-        let parts = [
-            Some(self.current.clone()),
-            left,
-            energy,
-            Some(self.best.clone()),
-        ];
-        let parts = parts.into_iter().flatten().filter(|part| !part.is_empty());
-        parts.collect::<Vec<_>>().join("  ")
+        join_parts([
+            left.unwrap_or_default(),
+            energy.unwrap_or_default(),
+            self.best.clone(),
+        ])
     }
 
-    /// Updates the bar, or prints a line if standard error is not a terminal.
+    /// The text about the current run: its configuration, time, power, energy and items.
+    fn run_text(&self) -> String {
+        let status = self.run.as_ref().map(RunStatus::text);
+        join_parts([self.current.clone(), status.unwrap_or_default()])
+    }
+
+    /// Takes the progress of the sweep, and shows it.
     fn show(&mut self, progress: &SweepProgress<'_>) {
         self.done_before.get_or_insert(progress.done);
+        (self.done, self.planned) = (progress.done, progress.planned);
+        self.sweep_text = self.sweep_text(progress);
         if let Some(bar) = &self.bar {
             bar.set_length(progress.planned as u64);
             bar.set_position(progress.done as u64);
-            bar.set_message(self.message(progress));
+            bar.set_message(self.sweep_text.clone());
+        }
+        self.show_run();
+    }
+
+    /// Updates the line of the current run, or prints a line if standard error is not a terminal.
+    fn show_run(&mut self) {
+        let run = self.run_text();
+        if let Some(bar) = &self.bar {
+            bar.set_prefix(truncate(&run, columns_of(&std::io::stderr())));
         } else if self.printed_at.elapsed() >= LINE_PERIOD {
             self.printed_at = Instant::now();
-            eprintln!(
-                "sweetspot: {} of {} runs  {}",
-                progress.done,
-                progress.planned,
-                self.message(progress)
-            );
+            let counts = format!("{} of {} runs", self.done, self.planned);
+            print_note(&join_parts([counts, run, self.sweep_text.clone()]));
         }
     }
+
+    /// Prints a message above the bar.
+    fn print_above(&self, print: impl FnOnce()) {
+        match &self.bar {
+            Some(bar) => bar.suspend(print),
+            None => print(),
+        }
+    }
+}
+
+/// The style of a bar.
+fn style(template: &str) -> ProgressStyle {
+    ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
+}
+
+/// Joins the texts that are not empty.
+fn join_parts<const N: usize>(parts: [String; N]) -> String {
+    let parts = parts.into_iter().filter(|part| !part.is_empty());
+    parts.collect::<Vec<_>>().join("  ")
 }
 
 impl Observer for ProgressDisplay {
     fn run_begins(&mut self, progress: &SweepProgress<'_>, task: Task) {
         let plan = &progress.outline.plan;
         self.current = configuration_text(&plan.axes, &plan.configurations[task.configuration]);
+        if let Some(bar) = &self.bar {
+            bar.set_style(style(SWEEP_AND_RUN_LINES));
+        }
         self.show(progress);
     }
 
@@ -177,19 +229,37 @@ impl Observer for ProgressDisplay {
             let plan = &progress.outline.plan;
             let configuration = &plan.configurations[run.task.configuration];
             let setting = configuration_text(&plan.axes, configuration);
-            self.note(&format!(
-                "{setting}: {}: {}",
-                failure.status, failure.reason
-            ));
+            let message = format!("{setting}: {}: {}", failure.status, failure.reason);
+            self.print_above(|| print_warning(&message));
         }
         self.show(progress);
     }
 
-    fn note(&mut self, note: &str) {
-        match &self.bar {
-            Some(bar) => bar.suspend(|| eprintln!("sweetspot: {note}")),
-            None => eprintln!("sweetspot: {note}"),
+    fn status(&mut self, status: &Status<'_>) {
+        let Status::Measure {
+            elapsed,
+            power,
+            items,
+        } = *status
+        else {
+            return;
+        };
+        let run = self.run.get_or_insert_default();
+        run.update(elapsed, power, items);
+        // The elapsed time starts again at zero with each run.
+        if elapsed < self.shown_at || elapsed - self.shown_at >= REFRESH_PERIOD {
+            self.shown_at = elapsed;
+            self.show_run();
         }
+    }
+
+    fn clear(&mut self) {
+        self.run = None;
+        self.show_run();
+    }
+
+    fn note(&mut self, note: &str) {
+        self.print_above(|| print_note(note));
     }
 }
 

@@ -9,7 +9,9 @@ use sweetspot_fit::{
     EnergyColumn, PriorChoice, RecordColumns, RecordedCurve, RecordedKnob, ReplayRequest,
     curve_of_study, read_curves, replay,
 };
-use sweetspot_report::{replay_csv, replay_figures, replay_json, replay_markdown, replay_text};
+use sweetspot_report::{
+    Line, replay_csv, replay_figures, replay_json, replay_markdown, replay_text,
+};
 use sweetspot_study::Store;
 
 use crate::args::ReplayArgs;
@@ -45,9 +47,10 @@ pub fn run(args: &ReplayArgs) -> Result<Outcome> {
     let written = documents.write(
         Content::default()
             .text(|| replay_text(&replays))
-            .next_step(Some(
-                "Search on your own GPU: sweetspot sweep -- python train.py".to_owned(),
-            ))
+            .next_step(Some(Line::with_command(
+                "Search on your own GPU:",
+                "sweetspot sweep -- python train.py",
+            )))
             .json(|| replay_json(&replays, &objective))
             .csv(|| replay_csv(&replays))
             .markdown(|| replay_markdown(&replays))

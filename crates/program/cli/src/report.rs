@@ -61,7 +61,7 @@ pub fn run(args: &ReportArgs) -> Result<Outcome> {
         Content::default()
             .text(|| {
                 report_text(&study, &criteria, grouped.as_ref())
-                    + &advice(&study, &criteria, Some(&store))
+                    + advice(&study, &criteria, Some(&store))
             })
             .next_step(Some(after_study(&outline.definition, &store)))
             .json(|| report_json(&study, &criteria, grouped.as_ref()))

@@ -5,7 +5,7 @@ use std::num::NonZeroUsize;
 use anyhow::{Result, bail};
 use sweetspot_papers::{papers, reproduce};
 use sweetspot_report::{
-    reproduction_csv, reproduction_json, reproduction_markdown, reproduction_summary,
+    Line, reproduction_csv, reproduction_json, reproduction_markdown, reproduction_summary,
     reproduction_text,
 };
 
@@ -30,9 +30,9 @@ pub fn run(args: &ReproduceArgs) -> Result<Outcome> {
                 true => reproduction_summary(&study),
                 false => reproduction_text(&study),
             })
-            .next_step(Some(format!(
-                "Keep the tables: sweetspot reproduce {0} --export-md {0}.md",
-                args.name
+            .next_step(Some(Line::with_command(
+                "Keep the tables:",
+                &format!("sweetspot reproduce {0} --export-md {0}.md", args.name),
             )))
             .json(|| reproduction_json(&study))
             .csv(|| reproduction_csv(&study))

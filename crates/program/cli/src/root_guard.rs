@@ -13,7 +13,7 @@ use sweetspot_service::{ServiceFiles, serve_sudo_user};
 
 use crate::args::RootGuardArgs;
 use crate::exit::Outcome;
-use crate::print_error_line;
+use crate::messages::print_error;
 
 /// Marks the keeper that runs in the background.
 const DETACHED: &str = "SWEETSPOT_KEEPER";
@@ -56,7 +56,7 @@ fn keep_starting(args: &RootGuardArgs) -> Result<()> {
         ));
         // Anything else could be read as a flag.
         if !socket.is_absolute() {
-            print_error_line("sweetspot: a socket must be named by its absolute path");
+            print_error("a socket must be named by its absolute path");
             continue;
         }
         let mut guard = own_program()?;

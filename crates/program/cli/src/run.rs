@@ -18,6 +18,7 @@ use crate::documents::{Documents, print};
 use crate::exit::Outcome;
 use crate::guard_launcher::GuardLauncher;
 use crate::measure::{content, outcome};
+use crate::messages::{print_error, print_warning};
 use crate::observer::TerminalObserver;
 
 /// Runs `sweetspot run`.
@@ -165,9 +166,9 @@ pub fn restore() -> Result<Outcome> {
     let mut is_restored = true;
     for line in lines {
         match line {
-            Ok(line) => print(&format!("{line}\n"))?,
+            Ok(line) => print(format!("{line}\n"))?,
             Err(problem) => {
-                eprintln!("sweetspot: {problem}");
+                print_error(&problem.to_string());
                 is_restored = false;
             }
         }
@@ -179,15 +180,15 @@ pub fn restore() -> Result<Outcome> {
 pub fn warn_about_changed_settings() {
     for left in unrestored_devices() {
         match left {
-            Ok(left) if left.is_this_boot => eprintln!(
-                "sweetspot: {} was left changed by {}: `sweetspot restore` restores it",
+            Ok(left) if left.is_this_boot => print_warning(&format!(
+                "{} was left changed by {}: `sweetspot restore` restores it",
                 left.name, left.owner
-            ),
-            Ok(left) => eprintln!(
-                "sweetspot: {} was left changed before this machine was restarted, which reset it: `sweetspot restore` removes this message",
+            )),
+            Ok(left) => print_warning(&format!(
+                "{} was left changed before this machine was restarted, which reset it: `sweetspot restore` removes this message",
                 left.name
-            ),
-            Err(problem) => eprintln!("sweetspot: {problem}"),
+            )),
+            Err(problem) => print_warning(&problem.to_string()),
         }
     }
 }

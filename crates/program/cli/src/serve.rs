@@ -28,7 +28,7 @@ pub fn run(args: &ServeArgs) -> Result<Outcome> {
             false => uninstall(&installation)?,
         };
         for sentence in done {
-            print(&format!("{sentence}\n"))?;
+            print(format!("{sentence}\n"))?;
         }
         return Ok(Outcome::DONE);
     }
@@ -66,7 +66,7 @@ fn check_policy(user: Option<&str>, file: &Path) -> Result<Outcome> {
         .iter()
         .map(|(index, id)| Gpu { index: *index, id })
         .collect();
-    print(&explain(&policy, &name, &account, &gpus))?;
+    print(explain(&policy, &name, &account, &gpus))?;
     Ok(Outcome::DONE)
 }
 

@@ -7,7 +7,7 @@ use sweetspot_sim::{JobError, PlacementError};
 use sweetspot_sim_host::{Amount, Serving, StandInError, StandInRequest, run_stand_in};
 
 use crate::args::SimWorkloadArgs;
-use crate::documents::print;
+use crate::documents::print_unchanged;
 use crate::exit::Outcome;
 use crate::print_error_line;
 
@@ -44,7 +44,7 @@ pub fn run(args: &SimWorkloadArgs) -> Result<Outcome> {
     let p99 = finished
         .p99
         .map(|p99| format!(", p99 latency {:.1} ms", 1e3 * p99.get()));
-    print(&format!(
+    print_unchanged(&format!(
         "done: {} items in {:.3} s, images/sec: {:.2}, {:.1} J{}\n",
         finished.items,
         finished.time.get(),

@@ -2,7 +2,7 @@
 
 use anyhow::{Result, bail};
 use sweetspot_papers::{Profiles, SimulatorDeviations, deviations, deviations_of, studies};
-use sweetspot_report::{deviations_summary, deviations_text, profiles_text};
+use sweetspot_report::{Line, Text, deviations_summary, deviations_text, profiles_text};
 use sweetspot_session::SessionError;
 use sweetspot_sim::{gpus, nodes, workloads};
 use sweetspot_sim_host::{HostParts, TemporaryHost};
@@ -11,7 +11,7 @@ use sweetspot_workload::{
 };
 
 use crate::args::SimulateArgs;
-use crate::documents::print;
+use crate::documents::{WriteError, print, print_unchanged};
 use crate::exit::Outcome;
 use crate::fit::{RowsFit, fit_rows};
 
@@ -42,27 +42,34 @@ pub fn run(args: SimulateArgs) -> Result<Outcome> {
         return run_in_environment(&command);
     }
     if args.list {
-        print(&profiles_text(
-            &gpus()?,
-            &nodes()?,
-            &workloads()?,
-            args.markdown,
-        ))?;
+        print_as(&args, &profiles_text(&gpus()?, &nodes()?, &workloads()?))?;
         if !args.markdown {
-            print("\nTry one: sweetspot sweep --simulate v100 --network resnet50\n")?;
+            let next = Line::with_command(
+                "Try one:",
+                "sweetspot sweep --simulate v100 --network resnet50",
+            );
+            print(Text::empty_line() + next)?;
         }
         return Ok(Outcome::DONE);
     }
-    let studies = compare_with_papers(args.errors.flatten().as_deref())?;
-    print(&match args.summary {
-        true => deviations_summary(&studies),
-        false => deviations_text(&studies, args.markdown),
-    })?;
+    let studies = compare_with_papers(args.errors.as_ref().and_then(|name| name.as_deref()))?;
+    match args.summary {
+        true => print(deviations_summary(&studies))?,
+        false => print_as(&args, &deviations_text(&studies))?,
+    }
     let is_met = studies.iter().all(|study| {
         let (met, judged) = study.count_met();
         met == judged
     });
     Ok(Outcome::met(is_met))
+}
+
+/// Prints a text for people, or as Markdown.
+fn print_as(args: &SimulateArgs, text: &Text) -> Result<(), WriteError> {
+    match args.markdown {
+        true => print_unchanged(&text.to_markdown()),
+        false => print(text),
+    }
 }
 
 /// Runs a command as `env` would: signals are passed on, and its exit code is returned.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use sweetspot_decide::Objective;
-use sweetspot_report::{studies_text, study_runs_text, study_text};
+use sweetspot_report::{Line, Text, studies_text, study_runs_text, study_text};
 use sweetspot_session::{SessionError, Sweep, SweepError, SweepOptions};
 use sweetspot_study::{RunEnding, Store, is_study, read_plan_file, write_task};
 
@@ -25,10 +25,10 @@ pub fn run(args: StudyArgs) -> Result<Outcome> {
         StudyCommand::Show { study } => {
             let store = Store::open(&find_folder(&study))?;
             let (outline, info) = (store.outline()?, store.stored_runs()?);
-            print(&study_runs_text(&store.study(None)?, &outline, &info))?;
+            print(study_runs_text(&store.study(None)?, &outline, &info))?;
             if store.waiting_results() > 0 {
                 let waiting = store.waiting_results();
-                print(&format!(
+                print(format!(
                     "\n{waiting} results of tasks are not part of the study yet: `sweetspot study gather` adds them\n"
                 ))?;
             }
@@ -55,12 +55,12 @@ pub fn run(args: StudyArgs) -> Result<Outcome> {
             let folder = find_folder(&study);
             let before = Store::open(&folder)?.stored_runs()?.runs;
             let runs = Store::resume(&folder)?.stored_runs()?.runs;
-            print(&format!("{} runs added, {runs} in total\n", runs - before))?;
+            print(format!("{} runs added, {runs} in total\n", runs - before))?;
         }
         StudyCommand::Merge { studies, output } => {
             let folders: Vec<PathBuf> = studies.iter().map(|study| find_folder(study)).collect();
             let merged = sweetspot_study::merge(&folders, &output)?;
-            print(&format!("{merged} runs in {}\n", output.display()))?;
+            print(format!("{merged} runs in {}\n", output.display()))?;
         }
         StudyCommand::Delete { studies, yes } => {
             for study in studies {
@@ -126,8 +126,11 @@ fn list_studies(folder: &Path) -> Result<()> {
         ));
     }
     let first = rows.iter().find(|(_, read)| read.is_ok());
-    let next = first.map(|(folder, _)| format!("\nReport: sweetspot report {folder}\n"));
-    Ok(print(&(studies_text(&rows) + &next.unwrap_or_default()))?)
+    let next = first.map(|(folder, _)| {
+        let report = Line::with_command("Report:", &format!("sweetspot report {folder}"));
+        Text::empty_line() + report
+    });
+    Ok(print(studies_text(&rows) + next.unwrap_or_default())?)
 }
 
 /// Deletes a study; without `yes`, asks the user first.
@@ -170,6 +173,6 @@ pub fn run_task(args: &TaskArgs) -> Result<Outcome> {
         record => record?,
     };
     let file = write_task(&folder, args.id, &record)?;
-    print(&format!("{}\n", file.display()))?;
+    print(format!("{}\n", file.display()))?;
     Ok(Outcome::met(matches!(record.end, RunEnding::Done(_))))
 }

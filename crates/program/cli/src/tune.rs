@@ -4,7 +4,9 @@ use anyhow::Result;
 use sweetspot_control::tune::{TuneNotice, TuneRequest, TunedJob, needs_progress};
 use sweetspot_decide::{Criteria, Objective};
 use sweetspot_quantity::Seconds;
-use sweetspot_report::{figure_svg, tuning_figure, tuning_json, tuning_markdown, tuning_text};
+use sweetspot_report::{
+    Text, figure_svg, tuning_figure, tuning_json, tuning_markdown, tuning_text,
+};
 use sweetspot_session::{
     ChoiceStore, Observer, SessionError, SweepError, TunedCommand, TunedCommandResult, tune,
 };
@@ -112,7 +114,7 @@ fn tune_command(
 /// The text and documents of a tuned run.
 fn content(job: &TunedJob) -> Content<'_> {
     Content::default()
-        .text(|| format!("\n{}", tuning_text(job)))
+        .text(|| Text::empty_line() + tuning_text(job))
         .json(|| tuning_json(job))
         .markdown(|| tuning_markdown(job))
         .svg(|| match tuning_figure(job) {

@@ -6,6 +6,8 @@ mod architecture;
 mod common;
 #[path = "common/host.rs"]
 mod host;
+#[path = "common/terminal.rs"]
+mod pseudo_terminal;
 
 mod clients;
 mod config;
@@ -30,6 +32,7 @@ mod signals;
 mod simulate;
 mod sudo;
 mod sweep;
+mod terminal;
 mod tune;
 mod unwritable;
 mod version;

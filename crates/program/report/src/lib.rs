@@ -1,8 +1,10 @@
 //! Makes texts from results: terminal tables, figures, HTML pages, JSON documents, CSV and Markdown.
 //!
+//! Texts for people are made of lines and tables ([`Text`]); their width and colours are chosen when they are printed.
+//!
 //! One folder for each verb, with the same file names (`text.rs`, `json.rs`, `csv.rs`, `html.rs`). This crate makes
 //! texts from typed results; the program decides where they go. Shared parts: `analysis` (the recommendation from
-//! a study), `figure`, `html`, `settings`, `table` and `wording`.
+//! a study), `figure`, `html`, `settings`, `table`, `text` and `wording`.
 
 #![cfg_attr(
     not(test),
@@ -26,6 +28,7 @@ mod settings;
 mod simulate;
 mod study;
 mod table;
+mod text;
 mod tune;
 mod wording;
 
@@ -63,5 +66,6 @@ pub use study::{
     ReportExtras, plan_text, studies_text, study_csv, study_html, study_json, study_markdown,
     study_runs_text, study_text,
 };
+pub use text::{Line, Role, Text, TextLayout};
 pub use tune::{tuning_figure, tuning_json, tuning_markdown, tuning_text};
 pub use wording::duration_text;

@@ -4,9 +4,6 @@ use std::time::Duration;
 
 use crate::figure::number;
 
-/// The number of terminal columns that all texts fit into.
-pub const TERMINAL_COLUMNS: usize = 100;
-
 /// Formats a value with its unit and four significant digits: `15.93 MJ s`.
 pub fn format_amount(value: f64, unit: &str) -> String {
     let takes_prefix = unit.starts_with('J') || unit == "W" || unit == "Wh";
@@ -33,49 +30,6 @@ pub fn format_amount(value: f64, unit: &str) -> String {
 pub fn format_percent(change: f64) -> String {
     let text = format!("{:+.1} %", 100.0 * change);
     text.replace("-0.0 %", "0.0 %").replace("+0.0 %", "0.0 %")
-}
-
-/// Wraps text into lines of at most [`TERMINAL_COLUMNS`] columns. All lines but the first are indented by `indent`;
-/// words that are longer than a line are cut.
-pub fn wrap(text: &str, indent: usize) -> String {
-    let mut lines: Vec<String> = Vec::new();
-    for paragraph in text.split('\n') {
-        let mut line = String::new();
-        let mut first = true;
-        let mut width = 0;
-        for word in paragraph.split(' ') {
-            let mut word = word.to_owned();
-            loop {
-                let long = word.chars().count();
-                let room = TERMINAL_COLUMNS.saturating_sub(width + usize::from(!first));
-                if long <= room {
-                    if !first {
-                        line.push(' ');
-                        width += 1;
-                    }
-                    line += &word;
-                    width += long;
-                    first = false;
-                    break;
-                }
-                if long + indent > TERMINAL_COLUMNS && room > 8 {
-                    let cut: String = word.chars().take(room).collect();
-                    word = word.chars().skip(room).collect();
-                    if !first {
-                        line.push(' ');
-                    }
-                    line += &cut;
-                }
-                lines.push(std::mem::take(&mut line));
-                line = " ".repeat(indent);
-                width = indent;
-                first = true;
-            }
-        }
-        lines.push(line);
-    }
-    let lines = lines.iter().map(|line| line.trim_end());
-    lines.collect::<Vec<_>>().join("\n")
 }
 
 /// Joins names: `a, b and c`; many names become their number and the first and last name.
@@ -105,27 +59,6 @@ pub fn duration_text(time: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn lines_fit() {
-        let long = format!("one {} two three", "x".repeat(250));
-        let exact = format!("{} b c", "a".repeat(TERMINAL_COLUMNS));
-        for text in [
-            exact.as_str(),
-            long.as_str(),
-            "",
-            " ",
-            "short",
-            &"word ".repeat(90),
-        ] {
-            let lines = wrap(text, 4);
-            for line in lines.lines() {
-                assert!(line.chars().count() <= TERMINAL_COLUMNS, "{line}");
-            }
-            let letters = |text: &str| text.replace([' ', '\n'], "");
-            assert_eq!(letters(&lines), letters(text));
-        }
-    }
 
     #[test]
     fn amounts_have_prefixes() {

@@ -30,16 +30,16 @@ const EXAMPLES: &str = "  \
 /// The widest help of the program, in columns.
 const MAX_COLUMNS: usize = 80;
 
-/// Parses the command line of this process.
-pub fn parse() -> Result<Cli, clap::Error> {
-    let mut program = program();
+/// Parses the command line of this process; `prepare` sets how the help looks.
+pub fn parse(prepare: impl FnOnce(Command) -> Command) -> Result<Cli, clap::Error> {
+    let mut program = program(prepare);
     let matches = program.try_get_matches_from_mut(std::env::args_os())?;
     Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut program))
 }
 
 /// The command line of the program. clap knows no groups of commands, so the help is a template that contains them.
-fn program() -> Command {
-    let program = Cli::command();
+fn program(prepare: impl FnOnce(Command) -> Command) -> Command {
+    let program = prepare(Cli::command());
     let template = template(&program);
     program.help_template(template)
 }
@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn the_help_of_the_program_fits_80_columns() {
-        let help = program().render_long_help().to_string();
+        let help = program(|program| program).render_long_help().to_string();
         for line in help.lines() {
             assert!(line.chars().count() <= MAX_COLUMNS, "{line}");
         }

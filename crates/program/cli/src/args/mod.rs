@@ -25,6 +25,7 @@ use clap::{Parser, Subcommand};
 use tracing::level_filters::LevelFilter;
 
 use crate::log::parse_level;
+use crate::terminal::ColorWhen;
 
 pub use compare::CompareArgs;
 pub use devices::DevicesArgs;
@@ -62,6 +63,17 @@ pub struct Cli {
     /// SWEETSPOT_LOG=LEVEL).
     #[arg(long, global = true, value_name = "LEVEL", value_parser = parse_level, display_order = 900)]
     pub log: Option<LevelFilter>,
+
+    /// Use colours: auto (on a terminal, unless NO_COLOR is set), always or never [default: auto].
+    #[arg(
+        long,
+        global = true,
+        value_name = "WHEN",
+        value_enum,
+        hide_possible_values = true,
+        display_order = 901
+    )]
+    pub color: Option<ColorWhen>,
 
     #[command(subcommand)]
     pub command: Command,

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use serde::Serialize;
-use sweetspot_report::Figure;
+use sweetspot_report::{Figure, Line, Text};
 
 /// The format of a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +41,7 @@ pub enum Rendered {
 /// Renders a document when it is needed.
 type Renderer<'a> = Box<dyn FnOnce() -> Result<Rendered> + 'a>;
 /// Renders the text for the terminal when it is needed.
-type TextRenderer<'a> = Box<dyn FnOnce() -> String + 'a>;
+type TextRenderer<'a> = Box<dyn FnOnce() -> Text + 'a>;
 /// Draws the figures when they are needed.
 type FigureRenderer<'a> = Box<dyn FnOnce() -> Vec<Figure> + 'a>;
 
@@ -50,20 +50,20 @@ type FigureRenderer<'a> = Box<dyn FnOnce() -> Vec<Figure> + 'a>;
 pub struct Content<'a> {
     pub(super) text: Option<TextRenderer<'a>>,
     pub(super) notes: Vec<String>,
-    pub(super) next_step: Option<String>,
+    pub(super) next_step: Option<Line>,
     pub(super) figures: Option<FigureRenderer<'a>>,
     renderers: Vec<(Format, Renderer<'a>)>,
 }
 
 impl<'a> Content<'a> {
     /// Sets the text for the terminal. It goes to standard output unless a document goes there.
-    pub fn text(mut self, text: impl FnOnce() -> String + 'a) -> Self {
-        self.text = Some(Box::new(text));
+    pub fn text<T: Into<Text>>(mut self, text: impl FnOnce() -> T + 'a) -> Self {
+        self.text = Some(Box::new(|| text().into()));
         self
     }
 
     /// Sets what the user may do next, which follows the text.
-    pub fn next_step(mut self, step: Option<String>) -> Self {
+    pub fn next_step(mut self, step: Option<Line>) -> Self {
         self.next_step = step;
         self
     }

@@ -6,7 +6,7 @@ use anyhow::{Context, Result, bail};
 use sweetspot_report::{Figure, figure_svg};
 
 use crate::args::FigureArgs;
-use crate::print_error_line;
+use crate::messages::print_warning;
 
 use super::Document;
 
@@ -63,8 +63,8 @@ impl FigureFolder {
             return vec![created];
         }
         if figures.is_empty() {
-            print_error_line(
-                "sweetspot: no figure was written: a figure needs at least two configurations with successful runs",
+            print_warning(
+                "no figure was written: a figure needs at least two configurations with successful runs",
             );
         }
         let mut results = Vec::new();

@@ -12,13 +12,14 @@ mod target;
 use std::path::Path;
 
 use anyhow::{Context, Result};
+use sweetspot_report::Text;
 
-use crate::print_error_line;
+use crate::messages::{print_error, print_warning};
 
 pub use content::{Content, Format};
 pub use figures::FigureFolder;
 pub use study::{study_content, timelines};
-pub use target::{Document, WriteError, print};
+pub use target::{Document, WriteError, print, print_unchanged};
 
 use content::Rendered;
 
@@ -86,12 +87,13 @@ impl Documents {
         if let Some(text) = content.text.take()
             && !self.on_stdout()
         {
-            let next = content.next_step.iter();
-            let next: String = next.map(|step| format!("\n{step}\n")).collect();
-            results.add_stdout(print(&(text() + &next)).map_err(Into::into));
+            let next = content.next_step.take();
+            let next = next.map(|step| Text::empty_line() + step);
+            let text = text() + next.unwrap_or_default();
+            results.add_stdout(print(text).map_err(Into::into));
         }
         for note in &content.notes {
-            print_error_line(&format!("sweetspot: {note}"));
+            print_warning(note);
         }
         for (format, document) in &self.all {
             let written = write_one(&mut content, *format, document);
@@ -119,7 +121,7 @@ fn write_one(content: &mut Content<'_>, format: Format, document: &Document) -> 
             Ok(written?)
         }
         Rendered::Nothing(reason) => {
-            print_error_line(&format!("sweetspot: {reason}"));
+            print_warning(reason);
             Ok(())
         }
     }
@@ -141,7 +143,7 @@ impl WriteResults {
     /// Adds the result of one write, and prints its error.
     fn add(&mut self, result: Result<()>) {
         if let Err(error) = result {
-            print_error_line(&format!("sweetspot: {error:#}"));
+            print_error(&format!("{error:#}"));
             self.has_failed = true;
         }
     }

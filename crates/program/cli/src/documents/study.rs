@@ -9,7 +9,7 @@ use sweetspot_report::{
 };
 use sweetspot_study::{Store, Study, read_samples};
 
-use crate::print_error_line;
+use crate::messages::print_warning;
 
 use super::Content;
 
@@ -51,17 +51,12 @@ pub fn timelines(store: &Store, view: &StudyView<'_>, requested: &[u64]) -> Vec<
         };
         let size = file.metadata().map(|metadata| metadata.len());
         if size.is_ok_and(|size| size > MAX_SAMPLES_BYTES) {
-            print_error_line(&format!(
-                "sweetspot: run {run} has too many readings to draw"
-            ));
+            print_warning(&format!("run {run} has too many readings to draw"));
             continue;
         }
         match read_samples(file) {
             Ok(series) => found.push(Timeline { label, series }),
-            Err(problem) => print_error_line(&format!(
-                "sweetspot: cannot read {}: {problem}",
-                path.display()
-            )),
+            Err(problem) => print_warning(&format!("cannot read {}: {problem}", path.display())),
         }
     }
     found

@@ -6,7 +6,10 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
+use sweetspot_report::Text;
 use tempfile::NamedTempFile;
+
+use crate::terminal::stdout_layout;
 
 /// A document that is to be written. The path is checked before the work starts, and a bad path is reported at once. A
 /// file is replaced only when the new one is complete, so a failed write never destroys the old one.
@@ -187,8 +190,14 @@ impl std::error::Error for WriteError {
     }
 }
 
-/// Writes text to standard output.
-pub fn print(text: &str) -> Result<(), WriteError> {
+/// Writes text to standard output, laid out for the terminal if there is one.
+pub fn print(text: impl Into<Text>) -> Result<(), WriteError> {
+    let text = text.into().render(&stdout_layout());
+    print_bytes(text.as_bytes())
+}
+
+/// Writes text to standard output as it is, because a program reads it.
+pub fn print_unchanged(text: &str) -> Result<(), WriteError> {
     print_bytes(text.as_bytes())
 }
 

@@ -6,14 +6,14 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use sweetspot_fit::{fit_study, measured_study, profile_text};
-use sweetspot_report::{fit_json, fit_text};
+use sweetspot_report::{Line, Text, fit_json, fit_text};
 use sweetspot_sim::{parse_gpu, parse_workload};
 use sweetspot_study::{Store, is_study};
 
 use crate::args::FitArgs;
 use crate::documents::{Content, Documents, Format, Written, print};
 use crate::exit::Outcome;
-use crate::print_error_line;
+use crate::messages::print_text;
 
 pub use rows::{RowsFit, fit_rows};
 
@@ -86,9 +86,9 @@ fn fit_study_in(folder: &Path, args: &FitArgs) -> Result<Outcome> {
         .json(|| fit_json(&name, &fitted));
     let table = fit_text(&study.varied_axes(), &fitted);
     let written = write_fit(&documents, content, &table, output, |profile| {
-        format!(
-            "Profile: {profile} (the GPU and the workload)\nTry: sweetspot sweep --simulate {profile} --network {profile}"
-        )
+        let try_it = format!("sweetspot sweep --simulate {profile} --network {profile}");
+        Text::from(format!("Profile: {profile} (the GPU and the workload)"))
+            + Line::with_command("Try:", &try_it)
     })?;
     Ok(Outcome {
         is_met: fitted.errors.is_accurate(),
@@ -101,26 +101,26 @@ fn fit_study_in(folder: &Path, args: &FitArgs) -> Result<Outcome> {
 fn write_fit(
     documents: &Documents,
     content: Content<'_>,
-    table: &str,
+    table: &Text,
     output: Option<&Path>,
-    next_step: impl Fn(&str) -> String,
+    next_step: impl Fn(&str) -> Text,
 ) -> Result<Written> {
-    let show = |text: &str| match documents.on_stdout() {
+    let show = |text: Text| match documents.on_stdout() {
         true => {
-            print_error_line(text.trim_end());
+            print_text(&text);
             Ok(())
         }
         false => print(text),
     };
     if documents.on_stdout() {
-        show(table)?;
+        show(table.clone())?;
     }
-    let written = documents.write(content.text(|| table.to_owned()));
+    let written = documents.write(content.text(|| table.clone()));
     if let Some(output) = output.filter(|output| *output != Path::new("-"))
         && written == Written::Everything
     {
         let next_step = next_step(&output.display().to_string());
-        show(&format!("\n{next_step}\n"))?;
+        show(Text::empty_line() + next_step)?;
     }
     Ok(written)
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use sweetspot_fit::{FitRequest, RowChoice, fit_workload, measured_rows, workload_text};
-use sweetspot_report::fit_workload_text;
+use sweetspot_report::{Line, Text, fit_workload_text};
 use sweetspot_sim::{Mode, find_gpu, parse_workload};
 
 use super::{check_extension, write_fit};
@@ -55,11 +55,11 @@ pub fn fit_rows(fit: &RowsFit<'_>) -> Result<Outcome> {
     // An invalid name is reported now, not when the profile is used.
     parse_workload("the fitted profile", &text)?;
     let content = Content::default().toml(|| Ok(text));
-    let summary = fit_workload_text(&fitted);
+    let summary = Text::from(fit_workload_text(&fitted));
     let written = write_fit(&documents, content, &summary, fit.output, |profile| {
-        format!(
-            "Profile: {profile} (the workload)\nTry: sweetspot sweep --simulate {gpu_name} --network {profile}"
-        )
+        let try_it = format!("sweetspot sweep --simulate {gpu_name} --network {profile}");
+        Text::from(format!("Profile: {profile} (the workload)"))
+            + Line::with_command("Try:", &try_it)
     })?;
     Ok(Outcome {
         written,

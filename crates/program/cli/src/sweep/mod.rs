@@ -7,7 +7,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use sweetspot_decide::{Criteria, NoChoice, Objective};
-use sweetspot_report::{plan_text, study_text, suggested_runs};
+use sweetspot_report::{Line, Role, Text, plan_text, study_text, suggested_runs};
 use sweetspot_session::{
     DevicesError, SessionError, Sweep, SweepError, SweepOptions, all_runs_succeeded,
 };
@@ -68,7 +68,7 @@ pub fn run(args: Box<SweepArgs>) -> Result<Outcome> {
 /// Creates the study and runs a new sweep.
 fn start_sweep(args: &SweepArgs, sweep: &Sweep, documents: &Documents) -> Result<Outcome> {
     if args.dry_run {
-        print(&plan_text(&sweep.outline, &sweep.estimate()))?;
+        print(plan_text(&sweep.outline, &sweep.estimate()))?;
         return Ok(Outcome::DONE);
     }
     confirm_many_runs(args, sweep.outline.plan.max_runs())?;
@@ -108,7 +108,7 @@ fn resume(args: &SweepArgs, study: &Path) -> Result<Outcome> {
         );
     }
     if args.dry_run {
-        print(&plan_text(&sweep.outline, &sweep.estimate()))?;
+        print(plan_text(&sweep.outline, &sweep.estimate()))?;
         return Ok(Outcome::DONE);
     }
     if let Some(repeat) = args.repeat {
@@ -123,21 +123,24 @@ fn resume(args: &SweepArgs, study: &Path) -> Result<Outcome> {
 
 /// What to do next, below the results of a study: the flags that the objective lacks, or the command that adds the runs
 /// which would tell more settings apart. Empty if there is nothing to do.
-pub fn advice(study: &Study, criteria: &Criteria, store: Option<&Store>) -> String {
+pub fn advice(study: &Study, criteria: &Criteria, store: Option<&Store>) -> Text {
     let choice = study.choose(&study.comparison(&criteria.tariff), criteria);
     let hint = match choice {
         Err(NoChoice::NoValue { objective, .. }) => {
             let hint = hint_for_objective(&objective.to_string());
-            hint.map(|hint| format!("To compare by {objective}: {hint}"))
+            hint.map(|hint| Line::new(format!("To compare by {objective}: {hint}")))
         }
-        _ => suggested_runs(study, criteria).zip(store).map(|(runs, store)| {
-            format!(
-                "More runs would tell more settings apart: sweetspot sweep --resume {} --repeat {runs}",
-                store.folder().display()
-            )
-        }),
+        _ => suggested_runs(study, criteria)
+            .zip(store)
+            .map(|(runs, store)| {
+                let folder = store.folder().display();
+                Line::with_command(
+                    "More runs would tell more settings apart:",
+                    &format!("sweetspot sweep --resume {folder} --repeat {runs}"),
+                )
+            }),
     };
-    hint.map_or(String::new(), |hint| format!("\n{hint}\n"))
+    hint.map_or(Text::default(), |hint| Text::empty_line() + hint)
 }
 
 /// Rejects an objective whose price or factor is missing: after all runs nothing could be recommended.
@@ -198,12 +201,12 @@ fn run_sweep(
     let store = store.as_deref();
     let place = store.map(|store| format!("Study: {}", store.folder().display()));
     let mut content = study_content(store, &study, &criteria).text(|| {
-        let definition = &sweep.outline.definition;
-        let next = store.map(|store| after_study(definition, store));
-        let place = place.iter().chain(&next);
-        let place: String = place.map(|line| format!("{line}\n")).collect();
-        let space = if place.is_empty() { "" } else { "\n" };
-        study_text(&study, &criteria) + &advice(&study, &criteria, store) + space + &place
+        let mut text = study_text(&study, &criteria) + advice(&study, &criteria, store);
+        if let Some((store, place)) = store.zip(place.as_ref()) {
+            text += Text::empty_line() + Line::with_introduction(Role::Heading, place);
+            text += after_study(&sweep.outline.definition, store);
+        }
+        text
     });
     if documents.on_stdout() {
         content = content.notes(place.clone());

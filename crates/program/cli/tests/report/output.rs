@@ -4,8 +4,7 @@ use serde_json::Value;
 
 use super::sample_studies::{caps, unusual_studies};
 use crate::common::{sweetspot, text};
-
-const COLUMNS: usize = 100;
+use crate::pseudo_terminal::assert_fits;
 
 #[test]
 fn any_study_gives_a_report_that_fits_the_terminal() {
@@ -38,9 +37,7 @@ fn any_study_gives_a_report_that_fits_the_terminal() {
                 "{name}: {errors}"
             );
             assert!(!errors.contains("panicked"), "{name}: {errors}");
-            for line in shown.lines() {
-                assert!(line.chars().count() <= COLUMNS, "{name}: {line}");
-            }
+            assert_fits(here, &args);
             assert!(
                 !shown.contains("NaN") && !shown.contains("inf "),
                 "{name}: {shown}"

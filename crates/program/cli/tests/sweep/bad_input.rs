@@ -100,7 +100,7 @@ fn a_mistake_in_a_profile_is_reported_with_its_line() {
     assert_eq!(
         text(&wrong.stderr),
         format!(
-            "sweetspot: my.toml:{line}: `power.idle`: `40 Watt` is not a power: write a number and a unit (mW, W, kW, MW)\n"
+            "sweetspot: my.toml:{line}: `power.idle`: `40 Watt` is not a power: write 40W (mW, W, kW, MW)\n"
         )
     );
     let denied = sweep(&format!(

@@ -7,36 +7,34 @@ use crate::analysis::choices::objective_label;
 use crate::analysis::recommendation::recommendation;
 use crate::analysis::view::StudyView;
 use crate::table::Table;
-use crate::wording::{format_amount, format_percent, wrap};
+use crate::text::{Line, Role, Text, change_role};
+use crate::wording::{format_amount, format_percent};
 
 /// The number of common settings that a terminal shows.
 const MAX_ROWS: usize = 36;
 
 /// Makes the text that `sweetspot compare` prints on a terminal.
-pub fn compare_text(compared: &StudyComparison<'_>) -> String {
+pub fn compare_text(compared: &StudyComparison<'_>) -> Text {
     let summary = super::html::summary(compared).join("\n");
-    let mut parts = vec![
-        wrap(&studies_text(compared), 4),
-        wrap(&summary, 2),
-        best(compared).to_terminal(),
-        wrap(&recommendations(compared), 2),
+    let mut parts: Vec<Text> = vec![
+        studies_text(compared).into(),
+        summary.into(),
+        best(compared).into(),
+        recommendations(compared).into(),
     ];
     for side in 1..compared.studies.len() {
         let (rows, more) = differences(compared, side, MAX_ROWS);
-        let mut text = format!(
-            "{}\n\n{}",
-            wrap(&heading(compared, side), 2),
-            rows.to_terminal()
-        );
+        parts.push(Line::with_role_of(Role::Heading, heading(compared, side)).into());
+        let mut table = Text::from(rows);
         if more > 0 {
-            text += &format!("\n ({more} more settings: the CSV export has all)");
+            table += format!(" ({more} more settings: the CSV export has all)");
         }
-        parts.push(text);
-        parts.extend(by_phase(compared, side, MAX_ROWS).map(|rows| rows.to_terminal()));
+        parts.push(table);
+        parts.extend(by_phase(compared, side, MAX_ROWS).map(Text::from));
     }
-    parts.push(wrap(LEGEND, 0));
-    parts.extend(compared.notes.iter().map(|note| wrap(note, 2)));
-    parts.join("\n\n") + "\n"
+    parts.push(Line::with_role_of(Role::Secondary, LEGEND).into());
+    parts.extend(compared.notes.iter().map(Text::from));
+    Text::from_parts(parts)
 }
 
 /// The value of an objective at an outcome, compared for the same work.
@@ -125,7 +123,9 @@ pub fn best(compared: &StudyComparison<'_>) -> Table {
         "vs default\n[%]",
         "vs first\n[%]",
     ])
-    .with_text_columns(3);
+    .with_text_columns(3)
+    .with_key_columns(3)
+    .with_column_roles(&[4, 6], change_role);
     for objective in compared.objectives() {
         let mut first = None;
         for (index, side) in compared.studies.iter().enumerate() {

@@ -4,6 +4,7 @@ use sweetspot_device::{Amount, Domain, Knob, KnobDescriptor};
 use sweetspot_session::{DeviceReport, SensorReport};
 
 use crate::table::Table;
+use crate::text::{Line, Role, Text};
 
 /// The text that is shown for an unknown value.
 const UNKNOWN: &str = "-";
@@ -47,42 +48,42 @@ fn present_value(sensor: &SensorReport) -> String {
 }
 
 /// Makes the text that `sweetspot devices` prints on a terminal.
-pub fn devices_text(driver: &str, reports: &[DeviceReport]) -> String {
-    let mut parts = vec![format!("driver {driver}")];
+pub fn devices_text(driver: &str, reports: &[DeviceReport]) -> Text {
+    let mut parts: Vec<Text> = vec![format!("driver {driver}").into()];
     for report in reports {
         let descriptor = &report.descriptor;
-        let mut lines = vec![format!(
+        let title = format!(
             "GPU {} {} ({})",
             report.index, descriptor.name, report.architecture
-        )];
-        lines.push(format!("  {}", descriptor.id));
+        );
+        let mut lines = Text::from(Line::with_role_of(Role::Heading, title));
+        lines += format!("  {}", descriptor.id);
         if let Some(parent) = &descriptor.parent {
-            lines.push(format!(
-                "  a slice of {parent}, whose energy and settings it shares"
-            ));
+            lines += format!("  a slice of {parent}, whose energy and settings it shares");
         }
-        lines.push(format!("  power cap: {}", power_cap_text(report)));
+        lines += format!("  power cap: {}", power_cap_text(report));
         for (name, knob) in [
             ("core clocks", Knob::CoreClock),
             ("memory clocks", Knob::MemoryClock),
         ] {
-            lines.push(format!("  {name}: {}", clocks_text(report, knob)));
+            lines += format!("  {name}: {}", clocks_text(report, knob));
         }
-        let mut rows = Table::new(&["Sensor", "Now", "Updates every", "Source"]);
+        let mut rows =
+            Table::new(&["Sensor", "Source", "Now", "Updates every"]).with_text_columns(2);
         for sensor in &report.sensors {
             let period = sensor
                 .update_period
                 .map(|period| format!("{:.0} ms", period.get() * 1e3));
             rows.push(vec![
                 sensor.kind.to_string(),
+                sensor.source.clone(),
                 present_value(sensor),
                 period.unwrap_or_else(|| UNKNOWN.to_owned()),
-                sensor.source.clone(),
             ]);
         }
-        parts.push(format!("{}\n\n{}", lines.join("\n"), rows.to_terminal()));
+        parts.extend([lines, rows.into()]);
     }
-    parts.join("\n\n") + "\n"
+    Text::from_parts(parts)
 }
 
 /// Describes the power caps of a device.

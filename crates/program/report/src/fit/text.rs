@@ -6,11 +6,12 @@ use sweetspot_study::{Axis, Configuration};
 
 use crate::settings::configuration_text;
 use crate::table::Table;
-use crate::wording::{format_percent, wrap};
+use crate::text::{Line, Role, Text};
+use crate::wording::format_percent;
 
 /// Makes the text for a terminal: measured and fitted values of each configuration, the errors, the best settings and
 /// notes. `axes` are the axes that the study varied.
-pub fn fit_text(axes: &[Axis], fitted: &FittedStudy) -> String {
+pub fn fit_text(axes: &[Axis], fitted: &FittedStudy) -> Text {
     let gpu = &fitted.gpu;
     let cap = &gpu.cap;
     let caps = match cap.min == cap.max {
@@ -25,25 +26,20 @@ pub fn fit_text(axes: &[Axis], fitted: &FittedStudy) -> String {
         fitted.parameters,
         2 * fitted.points.len()
     );
-    let mut parts = vec![
-        wrap(&title, 0),
-        table(axes, fitted).to_terminal(),
+    let mut parts: Vec<Text> = vec![
+        title.into(),
+        table(axes, fitted).into(),
         errors(fitted),
+        best(axes, fitted).into(),
     ];
-    parts.push(best(axes, fitted).to_terminal());
     let tried = format!(
         "Tried in the study: {}. Outside that range the profile extrapolates by its physical model.",
         fitted.explored
     );
     let notes = fitted.notes.iter().map(|note| format!("Note: {note}."));
-    let last: Vec<String> = std::iter::once(tried).chain(notes).collect();
-    parts.push(
-        last.iter()
-            .map(|line| wrap(line, 2))
-            .collect::<Vec<_>>()
-            .join("\n"),
-    );
-    parts.join("\n\n") + "\n"
+    let last = std::iter::once(tried).chain(notes);
+    parts.push(last.map(Line::new).collect());
+    Text::from_parts(parts)
 }
 
 /// The setting of a configuration in words.
@@ -86,7 +82,7 @@ fn table(axes: &[Axis], fitted: &FittedStudy) -> Table {
 }
 
 /// Describes the mean and largest errors of the profile.
-fn errors(fitted: &FittedStudy) -> String {
+fn errors(fitted: &FittedStudy) -> Text {
     let part = |errors: &Errors| {
         let share = |ratio: Ratio| format!("{:.1} %", 100.0 * ratio.get());
         format!("{} (worst {})", share(errors.mean), share(errors.worst))
@@ -98,18 +94,17 @@ fn errors(fitted: &FittedStudy) -> String {
             part(&errors.energy)
         )
     };
-    let mut text = format!("Mean error: {}.", all(&fitted.errors));
+    let mut text = Text::from(format!("Mean error: {}.", all(&fitted.errors)));
     if let Some(left_out) = &fitted.cross_validation {
-        text += &format!(
-            "\nFor configurations that were left out of the fit: {}.",
+        text += format!(
+            "For configurations that were left out of the fit: {}.",
             all(left_out)
         );
     }
     if !fitted.errors.is_accurate() {
-        text += "\n";
-        text += &wrap(
+        text += Line::with_role_of(
+            Role::Bad,
             "The profile does NOT match the study: its mean error is more than 5 %. Do not rely on it: check for an outlier among the runs, a workload that changes over time, or another program on the GPU.",
-            0,
         );
     }
     text

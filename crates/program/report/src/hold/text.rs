@@ -7,6 +7,7 @@ use sweetspot_session::hold::HoldResult;
 
 use crate::measure::one_line;
 use crate::table::Table;
+use crate::text::{Line, Role, Text};
 
 /// Describes a setting: `batch 16, 1200 MHz`.
 pub fn setting_text(setting: &HoldSetting) -> String {
@@ -22,26 +23,32 @@ pub fn latency_text(time: Seconds) -> String {
 }
 
 /// Makes the text that `sweetspot hold` prints on a terminal.
-pub fn hold_text(result: &HoldResult) -> String {
+pub fn hold_text(result: &HoldResult) -> Text {
     let ended = match result.ended {
         CommandExit::Code(code) => format!("exit code {code}"),
         CommandExit::Signal(signal) => format!("ended by signal {signal}"),
     };
-    let mut parts = vec![format!(
+    let title = format!(
         "{}: {:.3}, {ended}",
         one_line(&result.command),
         result.run_time
-    )];
+    );
+    let mut parts: Vec<Text> = vec![title.into()];
     if result.summary.items == 0 {
         parts.push(
             "your program reported no batch of a requested size: power and throughput are unknown"
-                .to_owned(),
+                .into(),
         );
     } else {
-        parts.push(rows(result).to_terminal());
+        parts.push(rows(result).into());
     }
-    parts.push(result.verdict.to_string());
-    parts.join("\n\n") + "\n"
+    let role = match result.verdict.is_met() {
+        Some(true) => Role::Good,
+        Some(false) => Role::Bad,
+        None => Role::Warning,
+    };
+    parts.push(Line::with_role_of(role, result.verdict.to_string()).into());
+    Text::from_parts(parts)
 }
 
 /// Makes the table of results.

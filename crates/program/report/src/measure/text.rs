@@ -5,63 +5,55 @@ use sweetspot_session::measure::{Measurement, PhaseSummary, RunMeasurement, Tota
 use sweetspot_stats::Summary;
 
 use crate::table::Table;
+use crate::text::{Line, Role, Text};
 
 /// Makes the text that `sweetspot measure` prints on a terminal.
-pub fn measurement_text(measurement: &Measurement) -> String {
-    text(measurement, Table::to_terminal)
+pub fn measurement_text(measurement: &Measurement) -> Text {
+    let mut parts: Vec<Text> = Vec::new();
+    match measurement.runs.as_slice() {
+        [] => parts.push("nothing was measured".into()),
+        [run] => {
+            parts.push(headline(measurement, run));
+            parts.push(devices(run).into());
+            parts.extend(items_sentence(run).map(Text::from));
+            parts.extend(idle_sentence(measurement, run).map(Text::from));
+            parts.extend(phases(run));
+        }
+        runs => {
+            let command = one_line(&measurement.command);
+            parts.push(format!("{command}: {} runs", runs.len()).into());
+            parts.push(runs_table(runs).into());
+            if runs.iter().any(RunMeasurement::went_well) {
+                parts.push(summary_table(runs).into());
+            }
+            if let Some(phases) = runs.last().and_then(phases) {
+                parts.extend([Text::from("Of the last run:"), phases]);
+            }
+        }
+    }
+    Text::from_parts(parts)
 }
 
 /// Makes the Markdown document of `sweetspot measure`.
 pub fn measurement_markdown(measurement: &Measurement) -> String {
-    text(measurement, Table::to_markdown)
-}
-
-/// Makes the text; `draw` turns tables into text.
-fn text(measurement: &Measurement, draw: fn(&Table) -> String) -> String {
-    let mut parts = Vec::new();
-    match measurement.runs.as_slice() {
-        [] => parts.push("nothing was measured".to_owned()),
-        [run] => {
-            parts.push(headline(measurement, run));
-            parts.push(draw(&devices(run)));
-            parts.extend(items_sentence(run));
-            parts.extend(idle_sentence(measurement, run));
-            parts.extend(phases(run, draw));
-        }
-        runs => {
-            parts.push(format!(
-                "{}: {} runs",
-                one_line(&measurement.command),
-                runs.len()
-            ));
-            parts.push(draw(&runs_table(runs)));
-            if runs.iter().any(RunMeasurement::went_well) {
-                parts.push(draw(&summary_table(runs)));
-            }
-            if let Some(run) = runs.last() {
-                parts.extend(phases(run, draw).map(|text| format!("Of the last run:\n\n{text}")));
-            }
-        }
-    }
-    parts.join("\n\n") + "\n"
+    measurement_text(measurement).to_markdown()
 }
 
 /// The first line: the command, its time and how it ended.
-fn headline(measurement: &Measurement, run: &RunMeasurement) -> String {
-    let ended = match run.signal {
-        Some(signal) => format!("ended by signal {signal}"),
-        None => format!("exit code {}", run.exit_code),
+fn headline(measurement: &Measurement, run: &RunMeasurement) -> Text {
+    let (ended, role) = match (run.signal, run.exit_code) {
+        (Some(signal), _) => (format!("ended by signal {signal}"), Role::Bad),
+        (None, 0) => ("exit code 0".to_owned(), Role::Plain),
+        (None, code) => (format!("exit code {code}"), Role::Bad),
     };
     let window = if run.time == run.run_time {
         String::new()
     } else {
         format!(" (window {}: {:.3})", measurement.window, run.time)
     };
-    format!(
-        "{}: {:.3}{window}, {ended}",
-        one_line(&measurement.command),
-        run.run_time
-    )
+    let command = one_line(&measurement.command);
+    let line = Line::new(format!("{command}: {:.3}{window},", run.run_time));
+    line.and_in_role(role, ended).into()
 }
 
 /// The number of letters to which a command is shortened.
@@ -185,10 +177,13 @@ fn idle_sentence(measurement: &Measurement, run: &RunMeasurement) -> Option<Stri
 }
 
 /// Makes the table of phases, or says why their energy is unknown.
-fn phases(run: &RunMeasurement, draw: fn(&Table) -> String) -> Option<String> {
+fn phases(run: &RunMeasurement) -> Option<Text> {
     match run.phases.as_ref()? {
-        Err(problem) => Some(format!("No energy by phase: {problem}")),
-        Ok(phases) => Some(draw(&phase_table(phases))),
+        Err(problem) => {
+            let text = format!("No energy by phase: {problem}");
+            Some(Line::with_introduction(Role::Warning, &text).into())
+        }
+        Ok(phases) => Some(phase_table(phases).into()),
     }
 }
 
@@ -242,7 +237,8 @@ fn runs_table(runs: &[RunMeasurement]) -> Table {
         "95 % interval\n[J]",
         "Power\n[W]",
         "Exit\ncode",
-    ]);
+    ])
+    .with_column_roles(&[5], exit_role);
     for (number, run) in runs.iter().enumerate() {
         rows.push(vec![
             (number + 1).to_string(),
@@ -256,6 +252,14 @@ fn runs_table(runs: &[RunMeasurement]) -> Table {
         ]);
     }
     rows
+}
+
+/// The role of an exit code.
+fn exit_role(cell: &str) -> Role {
+    match cell {
+        "0" => Role::Plain,
+        _ => Role::Bad,
+    }
 }
 
 /// Summarises a value over the successful runs that have it.

@@ -6,7 +6,7 @@ use sweetspot_session::{GpuBounds, StudyEfficiency};
 use super::table::{ctc, millions, network_table};
 use crate::settings::configuration_text;
 use crate::table::Table;
-use crate::wording::wrap;
+use crate::text::{Role, Text};
 
 /// The choice of rows in the table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -34,37 +34,36 @@ pub struct NetworkView<'a> {
 }
 
 /// Makes the text that `sweetspot network` prints on a terminal.
-pub fn network_text(view: &NetworkView<'_>) -> String {
+pub fn network_text(view: &NetworkView<'_>) -> Text {
     let narrow = view.gpu.is_some() || view.rows == NetworkRows::Layers;
-    let text = document(view, narrow, Table::to_terminal);
-    // Tables fit already; only sentences are wrapped.
-    let lines = text.lines().map(|line| wrap(line, 0));
-    lines.collect::<Vec<_>>().join("\n") + "\n"
+    document(view, narrow)
 }
 
 /// Makes the Markdown document of `sweetspot network`.
 pub fn network_markdown(view: &NetworkView<'_>) -> String {
-    document(view, false, Table::to_markdown)
+    document(view, false).to_markdown()
 }
 
 /// Makes the text in either format; `narrow` omits columns that a terminal has no room for.
-fn document(view: &NetworkView<'_>, narrow: bool, draw: impl Fn(&Table) -> String) -> String {
-    let mut parts = vec![title(view), draw(&network_table(view, narrow))];
+fn document(view: &NetworkView<'_>, narrow: bool) -> Text {
+    let mut parts: Vec<Text> = vec![title(view).into(), network_table(view, narrow).into()];
     if view.cost.convention == Convention::Table1 {
-        parts.push(draw(&readings(view)));
+        parts.push(readings(view).into());
     }
     if let Some(gpu) = view.gpu {
-        parts.extend(lower_bound_sentence(view.cost, gpu));
+        parts.extend(lower_bound_sentence(view.cost, gpu).map(Text::from));
     }
     if let Some(study) = view.study {
-        parts.push(draw(&efficiency_in_study(study)));
-        parts.push(study_note(study));
+        parts.push(efficiency_in_study(study).into());
+        parts.push(study_note(study).into());
     }
     if view.cost.convention.follows_paper() {
-        parts.extend(view.network.notes.iter().map(|note| sentence(note)));
+        let notes = view.network.notes.iter();
+        parts.extend(notes.map(|note| sentence(note).into()));
     }
-    parts.extend(not_counted(view.network));
-    parts.join("\n\n") + "\n"
+    let not_counted = not_counted(view.network);
+    parts.extend(not_counted.map(|text| Text::from(text).with_role(Role::Warning)));
+    Text::from_parts(parts)
 }
 
 /// The title: the network, its batch size, precision and size.
@@ -209,7 +208,7 @@ fn study_note(study: &StudyEfficiency) -> String {
 }
 
 /// Lists the built-in networks.
-pub fn networks_text(networks: &[Network]) -> String {
+pub fn networks_text(networks: &[Network]) -> Text {
     let mut rows = Table::new(&["Network", "Input", "Layers", "Parameters\n[M]", "MACs\n[M]"]);
     for network in networks {
         let input = network.inputs.first();
@@ -230,7 +229,7 @@ pub fn networks_text(networks: &[Network]) -> String {
             millions(cost.total().operations.macs),
         ]);
     }
-    rows.to_terminal() + "\n"
+    rows.into()
 }
 
 /// Lists the operators whose cost is unknown; `None` if there are none.

@@ -3,46 +3,41 @@
 use sweetspot_fit::{Replay, ReplayedCurve};
 
 use crate::table::Table;
+use crate::text::{Line, Role, Text};
 
 /// The largest number of curves for which each curve gets its own row.
 const MAX_CURVES: usize = 40;
 
 /// Makes the text for a terminal: the strategies, the regret after each evaluation, the curves of a single strategy.
-pub fn replay_text(replays: &[Replay]) -> String {
-    parts(replays, Table::to_terminal).join("\n\n") + "\n"
+pub fn replay_text(replays: &[Replay]) -> Text {
+    let heading = |text: &str| Text::from(Line::with_role_of(Role::Heading, text));
+    let mut parts: Vec<Text> = vec![strategies(replays).into()];
+    let notes = notes(replays);
+    if !notes.is_empty() {
+        parts.push(notes.iter().map(Line::new).collect());
+    }
+    parts.push(heading(
+        "Mean regret after each evaluation, if the strategy had not stopped early:",
+    ));
+    let regret = by_evaluations(replays, 2, Replay::regret_by_evaluations);
+    parts.push(regret.into());
+    parts.push(heading(
+        "Share of the curves within 1 % of the best point after each evaluation:",
+    ));
+    let within = |replay: &Replay| replay.share_within_by_evaluations(0.01);
+    parts.push(by_evaluations(replays, 1, within).into());
+    parts.extend(replays.iter().filter_map(bounds).map(Text::from));
+    if let [replay] = replays
+        && replay.curves.len() <= MAX_CURVES
+    {
+        parts.push(curves(replay).into());
+    }
+    Text::from_parts(parts)
 }
 
 /// Makes the Markdown document of `sweetspot replay`.
 pub fn replay_markdown(replays: &[Replay]) -> String {
-    parts(replays, Table::to_markdown).join("\n\n") + "\n"
-}
-
-/// Makes the parts of the text; `draw` turns tables into text.
-fn parts(replays: &[Replay], draw: fn(&Table) -> String) -> Vec<String> {
-    let mut parts = vec![draw(&strategies(replays))];
-    let notes = notes(replays);
-    if !notes.is_empty() {
-        parts.push(notes.join("\n"));
-    }
-    parts.push(
-        "Mean regret after each evaluation, if the strategy had not stopped early:".to_owned(),
-    );
-    parts.push(draw(&by_evaluations(
-        replays,
-        2,
-        Replay::regret_by_evaluations,
-    )));
-    parts
-        .push("Share of the curves within 1 % of the best point after each evaluation:".to_owned());
-    let within = |replay: &Replay| replay.share_within_by_evaluations(0.01);
-    parts.push(draw(&by_evaluations(replays, 1, within)));
-    parts.extend(replays.iter().filter_map(bounds));
-    if let [replay] = replays
-        && replay.curves.len() <= MAX_CURVES
-    {
-        parts.push(draw(&curves(replay)));
-    }
-    parts
+    replay_text(replays).to_markdown()
 }
 
 /// Makes the table that compares the strategies.

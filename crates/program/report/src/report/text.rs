@@ -6,14 +6,12 @@ use sweetspot_decide::Criteria;
 use sweetspot_study::Study;
 
 use crate::analysis::answer::Answer;
-use crate::analysis::choices::choices;
 use crate::analysis::groups::GroupedMeans;
 use crate::analysis::ranges::{BetterRanges, better_ranges};
 use crate::analysis::view::StudyView;
 use crate::settings::{axis_name, setting};
-use crate::study::{RESULTS, results, rows, shortfalls, title};
-use crate::table::Table;
-use crate::wording::{TERMINAL_COLUMNS, wrap};
+use crate::study::{rows, shortfalls, title};
+use crate::text::{Line, Role, Text};
 
 /// The number of rows of a long table that a terminal shows.
 const MAX_ROWS: usize = 24;
@@ -21,20 +19,20 @@ const MAX_ROWS: usize = 24;
 const MAX_PROBLEMS: usize = 5;
 
 /// Makes the text that `sweetspot report` prints on a terminal.
-pub fn report_text(study: &Study, criteria: &Criteria, grouped: Option<&GroupedMeans>) -> String {
+pub fn report_text(study: &Study, criteria: &Criteria, grouped: Option<&GroupedMeans>) -> Text {
     let view = StudyView::new(study, criteria);
-    let mut parts = vec![
-        wrap(&title(study), 2),
+    let mut parts: Vec<Text> = vec![
+        title(study).into(),
         recommendation_text(&view),
-        table(&view),
+        rows(study, criteria).into(),
     ];
     if let Some(grouped) = grouped {
-        parts.push(wrap(&grouped.sentence(&view), 2));
-        parts.push(grouped.rows(&view, MAX_ROWS).to_terminal());
+        parts.push(grouped.sentence(&view).into());
+        parts.push(grouped.rows(&view, MAX_ROWS).into());
     }
-    parts.extend(ranges(&view).map(|lines| lines.join("\n")));
-    parts.extend(problems(&view));
-    parts.join("\n\n") + "\n"
+    parts.extend(ranges(&view));
+    parts.extend(problems(&view).map(|text| Text::from(text).with_role(Role::Bad)));
+    Text::from_parts(parts)
 }
 
 /// Makes the Markdown document of `sweetspot report`.
@@ -79,91 +77,54 @@ pub fn report_markdown(
 }
 
 /// The text of the recommendation and its facts.
-fn recommendation_text(view: &StudyView<'_>) -> String {
+fn recommendation_text(view: &StudyView<'_>) -> Text {
     let found = Answer::from_view(view);
-    let separator = if view.choice.is_ok() { ", " } else { ": " };
+    let role = match &view.choice {
+        Ok(choice) if choice.against_reference.is_some() => Role::Good,
+        _ => Role::Warning,
+    };
+    let separator = if view.choice.is_ok() { "," } else { ":" };
     let end = if found.reason.ends_with('.') { "" } else { "." };
-    let mut lines = vec![wrap(
-        &format!("{}{separator}{}{end}", found.headline, found.reason),
-        2,
-    )];
-    let width = found
-        .facts
+    let headline = Line::with_role_of(role, format!("{}{separator}", found.headline));
+    let mut text = Text::from(headline.and(format!("{}{end}", found.reason)));
+    let names = found.facts.iter().map(|(name, _)| name.chars().count());
+    let width = names.max().unwrap_or(0).min(32);
+    for (name, fact) in &found.facts {
+        text += match name.chars().count() > width {
+            true => format!("  {name}: {fact}"),
+            false => format!("  {name:<width$}  {fact}"),
+        };
+    }
+    text += found
+        .notes
         .iter()
-        .map(|(name, _)| name.chars().count())
-        .max()
-        .unwrap_or(0)
-        .min(32);
-    for (name, text) in &found.facts {
-        match name.chars().count() > width {
-            true => lines.push(wrap(&format!("  {name}: {text}"), 4)),
-            false => lines.push(wrap(&format!("  {name:<width$}  {text}"), width + 4)),
-        }
-    }
-    lines.extend(found.notes.iter().map(|note| wrap(note, 2)));
-    lines.join("\n")
-}
-
-/// Draws the table of `sweep`; if it is too wide, with all settings in one column.
-fn table(view: &StudyView<'_>) -> String {
-    let usual = rows(view.study, view.criteria).to_terminal_unwrapped();
-    if usual
-        .lines()
-        .all(|line| line.chars().count() <= TERMINAL_COLUMNS)
-    {
-        return usual;
-    }
-    let headings: Vec<&str> = ["Target metric", "Setting"]
-        .into_iter()
-        .chain(RESULTS)
-        .collect();
-    let mut rows = Table::new(&headings).with_text_columns(2);
-    for (index, row) in choices(view.study, view.criteria).into_iter().enumerate() {
-        let mut cells = vec![row.label.clone(), setting(&view.varied, row.point)];
-        cells.extend(results(&row, index == 0));
-        rows.push(cells);
-    }
-    rows.to_terminal()
+        .map(|note| Line::with_role_of(Role::Warning, note))
+        .collect::<Text>();
+    text
 }
 
 /// Describes the ranges that are better than the reference; `None` if there are none to compute.
-fn ranges(view: &StudyView<'_>) -> Option<Vec<String>> {
+fn ranges(view: &StudyView<'_>) -> Option<Text> {
     let all = better_ranges(view);
     let width = all.iter().map(|one| one.name().chars().count()).max()?;
-    let mut lines = Vec::new();
+    let mut text = Text::default();
     for axis in &view.varied {
-        let mut of_axis = all.iter().filter(|one| one.axis == *axis).peekable();
-        if all
-            .iter()
-            .filter(|one| one.axis == *axis)
-            .all(BetterRanges::is_nowhere)
-        {
-            if of_axis.peek().is_some() {
-                let text = format!(
-                    "Better than {}, by {}: nowhere",
-                    view.reference_setting(),
-                    axis_name(axis)
-                );
-                lines.push(wrap(&text, 2));
-            }
+        let of_axis: Vec<&BetterRanges> = all.iter().filter(|one| one.axis == *axis).collect();
+        if of_axis.is_empty() {
             continue;
         }
-        if of_axis.peek().is_some() {
-            let text = format!(
-                "Better than {}, by {}:",
-                view.reference_setting(),
-                axis_name(axis)
-            );
-            lines.push(wrap(&text, 2));
+        let axis = axis_name(axis);
+        let title = format!("Better than {}, by {axis}:", view.reference_setting());
+        if of_axis.iter().all(|one| one.is_nowhere()) {
+            text += format!("{title} nowhere");
+            continue;
         }
-        lines.extend(of_axis.map(|one| {
-            wrap(
-                &format!("  {:<width$}  {}", one.name(), one.text()),
-                width + 4,
-            )
-        }));
+        text += title;
+        for one in of_axis {
+            text += format!("  {:<width$}  {}", one.name(), one.text());
+        }
     }
-    Some(lines)
+    Some(text)
 }
 
 /// Lists failures by their reason, and the power caps that the device replaced by a lower one.
@@ -184,11 +145,10 @@ fn problems(view: &StudyView<'_>) -> Option<String> {
         .iter()
         .take(MAX_PROBLEMS)
         .map(|(reason, settings)| match settings.as_slice() {
-            [only] => wrap(&format!("{only} {reason}"), 2),
-            [first, ..] => wrap(
-                &format!("{} configurations, first {first}, {reason}", settings.len()),
-                2,
-            ),
+            [only] => format!("{only} {reason}"),
+            [first, ..] => {
+                format!("{} configurations, first {first}, {reason}", settings.len())
+            }
             [] => String::new(),
         })
         .collect();
@@ -200,7 +160,7 @@ fn problems(view: &StudyView<'_>) -> Option<String> {
     }
     if let Some(short) = shortfalls(study) {
         let all: Vec<&str> = short.lines().collect();
-        lines.extend(all.iter().take(MAX_PROBLEMS).map(|line| wrap(line, 2)));
+        lines.extend(all.iter().take(MAX_PROBLEMS).map(|line| (*line).to_owned()));
         if all.len() > MAX_PROBLEMS {
             lines.push(format!(
                 "for {} more caps the device enforced a lower one",

@@ -3,33 +3,25 @@
 use sweetspot_papers::{CountedTolerance, Label, ReproducedRow, Reproduction};
 
 use crate::table::Table;
-use crate::wording::wrap;
+use crate::text::{Line, Role, Text};
 
 /// Makes the text for a terminal: every row, then the tolerances and the conclusions.
-pub fn reproduction_text(study: &Reproduction) -> String {
-    let mut parts = vec![heading(study)];
-    parts.extend(tables(study, Table::to_terminal));
+pub fn reproduction_text(study: &Reproduction) -> Text {
+    let mut parts: Vec<Text> = vec![heading(study).into()];
+    parts.extend(tables(study));
     parts.push(summary(study));
-    wrap_lines(&parts.join("\n\n"))
+    Text::from_parts(parts)
 }
 
 /// Makes the short text: the tolerances, the conclusions, and each row outside its tolerance.
-pub fn reproduction_summary(study: &Reproduction) -> String {
-    wrap_lines(&[heading(study), summary(study)].join("\n\n"))
-}
-
-/// Wraps sentences; tables fit a terminal already.
-fn wrap_lines(text: &str) -> String {
-    let lines = text.lines().map(|line| wrap(line, 4));
-    lines.collect::<Vec<_>>().join("\n") + "\n"
+pub fn reproduction_summary(study: &Reproduction) -> Text {
+    Text::from_parts([heading(study).into(), summary(study)])
 }
 
 /// Makes the Markdown document of `sweetspot reproduce`.
 pub fn reproduction_markdown(study: &Reproduction) -> String {
-    let mut parts = vec![format!("# {}", study.paper), heading(study)];
-    parts.extend(tables(study, Table::to_markdown));
-    parts.push(summary(study));
-    parts.join("\n\n") + "\n"
+    let title = Text::from(format!("# {}", study.paper));
+    Text::from_parts([title, reproduction_text(study)]).to_markdown()
 }
 
 /// The first lines: the paper, and the number of sweeps and runs.
@@ -41,8 +33,8 @@ fn heading(study: &Reproduction) -> String {
     )
 }
 
-/// Makes every table; `draw` turns tables into text.
-fn tables(study: &Reproduction, draw: fn(&Table) -> String) -> Vec<String> {
+/// Makes every table with its name and notes.
+fn tables(study: &Reproduction) -> Vec<Text> {
     let mut names: Vec<&str> = Vec::new();
     for row in &study.rows {
         if !names.contains(&row.table.as_str()) {
@@ -52,22 +44,25 @@ fn tables(study: &Reproduction, draw: fn(&Table) -> String) -> Vec<String> {
     let of = |name: &&str| {
         let rows: Vec<&ReproducedRow> =
             study.rows.iter().filter(|row| row.table == *name).collect();
-        table(name, &rows, draw)
+        table(name, &rows)
     };
     names.iter().map(of).collect()
 }
 
 /// Makes one table with its name and notes.
-fn table(name: &str, rows: &[&ReproducedRow], draw: fn(&Table) -> String) -> String {
+fn table(name: &str, rows: &[&ReproducedRow]) -> Text {
     let mut drawn = Table::new(&[
         "Row",
         "Value",
         "Published",
         "Here",
-        "DeviationKind",
+        "Deviation",
         "Within",
         "",
-    ]);
+    ])
+    .with_text_columns(2)
+    .with_key_columns(2)
+    .with_column_roles(&[5], within_role);
     let mut notes: Vec<&str> = Vec::new();
     let mut before = String::new();
     let common = common(rows);
@@ -105,13 +100,14 @@ fn table(name: &str, rows: &[&ReproducedRow], draw: fn(&Table) -> String) -> Str
     if let Some(first) = title.get_mut(..1) {
         first.make_ascii_uppercase();
     }
-    let mut parts = vec![title, draw(&drawn)];
+    let title = Line::with_role_of(Role::Heading, title);
+    let mut parts: Vec<Text> = vec![title.into(), drawn.into()];
     if !notes.is_empty() {
         let notes = notes.iter().enumerate();
-        let notes = notes.map(|(place, note)| format!("({}) {note}", place + 1));
-        parts.push(notes.collect::<Vec<_>>().join("\n"));
+        let notes = notes.map(|(place, note)| Line::new(format!("({}) {note}", place + 1)));
+        parts.push(notes.collect());
     }
-    parts.join("\n\n")
+    Text::from_parts(parts)
 }
 
 /// Names a table. Names that begin with a small letter are sections, figures or the text and stay as they are.
@@ -191,8 +187,16 @@ fn within(row: &ReproducedRow) -> &'static str {
     row.is_within_tolerance().map_or("", mark)
 }
 
+/// The role of a cell that says whether a row is within its tolerance.
+fn within_role(cell: &str) -> Role {
+    match cell {
+        "NO" => Role::Bad,
+        _ => Role::Plain,
+    }
+}
+
 /// Says which tolerances are met and which conclusions hold.
-fn summary(study: &Reproduction) -> String {
+fn summary(study: &Reproduction) -> Text {
     let (met, judged) = study.count_met();
     let mut lines = vec![format!(
         "{met} of {judged} judged values are within their tolerance."
@@ -246,7 +250,19 @@ fn summary(study: &Reproduction) -> String {
                 .map(|what| format!("Not reproduced yet: {what}")),
         );
     }
-    lines.join("\n")
+    let text = lines.join("\n");
+    text.lines().map(verdict_line).collect()
+}
+
+/// A line of the summary, whose first words may say whether a conclusion holds.
+fn verdict_line(line: &str) -> Line {
+    let role = match line.split_once(':').map(|(verdict, _)| verdict) {
+        Some("holds") => Role::Good,
+        Some("does not hold" | "  not within") => Role::Bad,
+        Some("not known yet" | "Not reproduced yet") => Role::Warning,
+        _ => Role::Plain,
+    };
+    Line::with_introduction(role, line)
 }
 
 /// Says how many rows are within a tolerance, and how many rows must be.

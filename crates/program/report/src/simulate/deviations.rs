@@ -3,37 +3,33 @@
 use sweetspot_papers::{Column, DeviationKind, SimulatorDeviations};
 
 use crate::table::Table;
+use crate::text::{Line, Role, Text};
 
 /// Makes a summary and tables for each study.
-pub fn deviations_text(studies: &[SimulatorDeviations], markdown: bool) -> String {
-    let mut parts = Vec::new();
+pub fn deviations_text(studies: &[SimulatorDeviations]) -> Text {
+    let mut parts: Vec<Text> = Vec::new();
     for study in studies {
-        parts.push(summary(study));
+        parts.push(summary(study).into());
         for table in &study.tables {
-            let rows = deviations_table(table);
-            let drawn = if markdown {
-                rows.to_markdown()
-            } else {
-                rows.to_terminal()
-            };
-            parts.push(format!("{}\n\n{drawn}\n", table.title));
+            parts.push(Line::with_role_of(Role::Heading, &table.title).into());
+            parts.push(deviations_table(table).into());
         }
     }
-    parts.join("\n")
+    Text::from_parts(parts)
 }
 
 /// Makes one line for each study: its number of parameters and of values within their tolerance.
-pub fn deviations_summary(studies: &[SimulatorDeviations]) -> String {
+pub fn deviations_summary(studies: &[SimulatorDeviations]) -> Text {
     studies.iter().map(summary).collect()
 }
 
 /// The line of one study: its numbers of parameters and values, and how many are within tolerance.
-fn summary(study: &SimulatorDeviations) -> String {
+fn summary(study: &SimulatorDeviations) -> Line {
     let (met, judged) = study.count_met();
-    format!(
-        "{}: {} free parameters, {} different values; {met} of {judged} within tolerance\n",
+    Line::new(format!(
+        "{}: {} free parameters, {} different values; {met} of {judged} within tolerance",
         study.study, study.free_parameters, study.values,
-    )
+    ))
 }
 
 /// Makes a table of published and simulated values.
@@ -47,7 +43,9 @@ fn deviations_table(table: &sweetspot_papers::Table) -> Table {
             DeviationKind::Difference => "off".to_owned(),
         });
     }
-    let mut rows = Table::new(&headings.iter().map(String::as_str).collect::<Vec<_>>());
+    let off: Vec<usize> = (1..=table.columns.len()).map(|column| 3 * column).collect();
+    let mut rows = Table::new(&headings.iter().map(String::as_str).collect::<Vec<_>>())
+        .with_column_roles(&off, deviation_role);
     for (label, values) in &table.rows {
         let mut row = vec![label.clone()];
         for (value, column) in values.iter().zip(&table.columns) {
@@ -59,6 +57,14 @@ fn deviations_table(table: &sweetspot_papers::Table) -> Table {
         rows.push(row);
     }
     rows
+}
+
+/// The role of a deviation.
+fn deviation_role(cell: &str) -> Role {
+    match cell.ends_with('!') {
+        true => Role::Bad,
+        false => Role::Plain,
+    }
 }
 
 /// Formats a deviation: with `!` if it exceeds its tolerance, in brackets if the published value is unreliable.

@@ -1,37 +1,39 @@
 //! The profiles that can be simulated.
 
-use sweetspot_sim::{GpuProfile, NodeProfile, Workload};
+use sweetspot_sim::{GpuProfile, Mode, NodeProfile, Workload};
 
 use crate::table::Table;
+use crate::text::Text;
 
 /// Makes a table of GPUs, one of nodes and one of workloads.
 pub fn profiles_text(
     gpus: &[(String, GpuProfile)],
     nodes: &[(String, NodeProfile)],
     workloads: &[Workload],
-    markdown: bool,
-) -> String {
+) -> Text {
     let mut gpu_rows = Table::new(&[
         "GPU",
         "Also",
-        "Cap [W]",
-        "Default [W]",
-        "Core [MHz]",
-        "GiB",
         "Study",
-    ]);
+        "Cap\n[W]",
+        "Default\n[W]",
+        "Core\n[MHz]",
+        "Memory\n[GiB]",
+    ])
+    .with_text_columns(3);
     for (name, gpu) in gpus {
         gpu_rows.push(vec![
             name.clone(),
             or_dash(gpu.aliases.join(", ")),
+            or_dash(gpu.study.clone().unwrap_or_default()),
             format!("{}-{}", gpu.cap.min.get(), gpu.cap.max.get()),
             gpu.cap.default.get().to_string(),
             format!("{}-{}", gpu.core.min.get(), gpu.core.max.get()),
             format!("{:.0}", gpu.memory.capacity.get() / f64::from(1 << 30)),
-            or_dash(gpu.study.clone().unwrap_or_default()),
         ]);
     }
-    let mut node_rows = Table::new(&["Node", "GPUs", "Host [W]", "Supply [W]"]);
+    let mut node_rows =
+        Table::new(&["Node", "GPUs", "Host\n[W]", "Supply\n[W]"]).with_text_columns(2);
     for (name, node) in nodes {
         node_rows.push(vec![
             name.clone(),
@@ -40,7 +42,8 @@ pub fn profiles_text(
             node.supply.capacity.get().to_string(),
         ]);
     }
-    let mut workload_rows = Table::new(&["Workload", "Mode", "Batch", "Forms", "Known on"]);
+    let mut workload_rows =
+        Table::new(&["Workload", "Mode", "Forms", "Known on", "Batch"]).with_text_columns(4);
     for workload in workloads {
         let known: Vec<_> = workload
             .profile
@@ -50,21 +53,21 @@ pub fn profiles_text(
             .collect();
         workload_rows.push(vec![
             workload.name.clone(),
-            workload.profile.mode.to_string(),
-            workload.profile.batch.to_string(),
+            mode_name(workload.profile.mode).to_owned(),
             or_dash(variant_names(workload).join(", ")),
-            known.join(if markdown { ", " } else { "\n" }),
+            known.join(", "),
+            workload.profile.batch.to_string(),
         ]);
     }
-    let draw = |rows: &Table| {
-        if markdown {
-            rows.to_markdown()
-        } else {
-            rows.to_terminal()
-        }
-    };
-    let tables = [&gpu_rows, &node_rows, &workload_rows].map(draw);
-    tables.join("\n\n") + "\n"
+    Text::from_parts([gpu_rows, node_rows, workload_rows].map(Text::from))
+}
+
+/// The name of a mode, as the flags `--train` and `--infer` write it.
+const fn mode_name(mode: Mode) -> &'static str {
+    match mode {
+        Mode::Train => "train",
+        Mode::Infer => "infer",
+    }
 }
 
 /// Returns the names of the workload's variants: convolution algorithms or data sets.

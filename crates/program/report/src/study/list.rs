@@ -5,23 +5,26 @@ use sweetspot_study::{Outline, RunEnding, StoredRuns, Study};
 
 use crate::settings::configuration_text;
 use crate::table::Table;
+use crate::text::{Line, Role, Text};
 
 /// A study in a list: its folder, and either its outline and runs or why it cannot be read.
 pub type Listed = (String, Result<(Outline, StoredRuns), String>);
 
 /// Lists studies, a line each.
-pub fn studies_text(studies: &[Listed]) -> String {
+pub fn studies_text(studies: &[Listed]) -> Text {
     if studies.is_empty() {
-        return "no studies here: `sweetspot sweep` makes one\n".to_owned();
+        return "no studies here: `sweetspot sweep` makes one".into();
     }
-    let mut rows = Table::new(&["Study", "Workload", "Device", "Runs", "Failed", "Made"]);
+    let mut rows = Table::new(&["Study", "Workload", "Device", "Runs", "Failed", "Made"])
+        .with_text_columns(3)
+        .with_column_roles(&[4], failed_role);
     let mut problems = Vec::new();
     for (folder, study) in studies {
         match study {
             Ok((outline, info)) => rows.push(vec![
                 folder.clone(),
-                shortened(workload(outline), 24),
-                shortened(&outline.subject.device_name, 24),
+                workload(outline).to_owned(),
+                outline.subject.device_name.clone(),
                 match outline.merged {
                     true => info.runs.to_string(),
                     false => format!("{}/{}", info.runs, outline.plan.len().max(info.runs)),
@@ -34,22 +37,23 @@ pub fn studies_text(studies: &[Listed]) -> String {
             Err(problem) => problems.push(problem.clone()),
         }
     }
-    let mut text = rows.to_terminal() + "\n";
+    let mut text = Text::from(rows);
     for problem in problems {
-        text += &format!("{problem}\n");
+        text += Line::with_role_of(Role::Bad, problem);
     }
     text
 }
 
 /// Describes a study and lists every run.
-pub fn study_runs_text(study: &Study, outline: &Outline, info: &StoredRuns) -> String {
+pub fn study_runs_text(study: &Study, outline: &Outline, info: &StoredRuns) -> Text {
     let (subject, plan) = (&outline.subject, &outline.plan);
-    let mut text = format!("{} on {}\n", subject.workload.name, subject.device_name);
+    let title = format!("{} on {}", subject.workload.name, subject.device_name);
+    let mut text = Text::from(title);
     if let Some(command) = &subject.workload.command {
-        text += &format!("command: {}\n", command.join(" "));
+        text += Line::new(format!("command: {}", command.join(" ")));
     }
     let made = outline.created_unix_s.map_or_else(|| "-".to_owned(), date);
-    text += &format!(
+    text += format!(
         "made {made} by {} on {}; {} of {} runs done, {} failed; energy of {}\n\n",
         outline.program,
         outline.machine,
@@ -65,7 +69,9 @@ pub fn study_runs_text(study: &Study, outline: &Outline, info: &StoredRuns) -> S
         "Time\n[s]",
         "Energy\n[J]",
         "Items",
-    ]);
+    ])
+    .with_text_columns(3)
+    .with_column_roles(&[2], status_role);
     let mut failures = Vec::new();
     let is_reference = |index: usize| index == plan.reference;
     let off_axes = (plan.reference >= plan.on_axes).then_some(&study.reference);
@@ -99,13 +105,14 @@ pub fn study_runs_text(study: &Study, outline: &Outline, info: &StoredRuns) -> S
             rows.push(row);
         }
     }
-    text += &rows.to_terminal();
-    text += "\n";
+    text += rows;
     for (id, failure) in failures {
-        text += &format!("\nrun {id}: {}\n", failure.reason);
-        for line in failure.output.lines() {
-            text += &format!("  | {}\n", line.replace(char::is_control, "\u{fffd}"));
-        }
+        text += Text::empty_line();
+        text += Line::with_introduction(Role::Bad, &format!("run {id}: {}", failure.reason));
+        let output = failure.output.lines();
+        text += output
+            .map(|line| Line::new(format!("  | {line}")))
+            .collect::<Text>();
     }
     text
 }
@@ -119,11 +126,19 @@ fn workload(outline: &Outline) -> &str {
     }
 }
 
-/// Shortens a text to at most `most` letters.
-fn shortened(text: &str, most: usize) -> String {
-    match text.chars().count() > most {
-        true => text.chars().take(most - 1).collect::<String>() + "…",
-        false => text.to_owned(),
+/// The role of a number of failed runs.
+fn failed_role(cell: &str) -> Role {
+    match cell {
+        "0" => Role::Plain,
+        _ => Role::Bad,
+    }
+}
+
+/// The role of the status of a run.
+fn status_role(cell: &str) -> Role {
+    match cell {
+        "ok" => Role::Plain,
+        _ => Role::Bad,
     }
 }
 

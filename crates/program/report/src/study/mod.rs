@@ -13,5 +13,5 @@ pub use json::study_json;
 pub(crate) use json::{columns, energy_of, search_end, settings, status, summary};
 pub use list::{studies_text, study_runs_text};
 pub use plan::plan_text;
-pub(crate) use text::{RESULTS, failures, results, rows, shortfalls, title};
+pub(crate) use text::{failures, rows, shortfalls, title};
 pub use text::{study_markdown, study_text};

@@ -6,10 +6,11 @@ use sweetspot_session::SweepTime;
 use sweetspot_study::Outline;
 
 use crate::settings::configuration_text;
+use crate::text::{Line, Text};
 use crate::wording::duration_text;
 
 /// Describes what a study would run, and how long that would take.
-pub fn plan_text(outline: &Outline, estimate: &SweepTime) -> String {
+pub fn plan_text(outline: &Outline, estimate: &SweepTime) -> Text {
     let (subject, plan) = (&outline.subject, &outline.plan);
     let mut lines = vec![format!(
         "{} on {}",
@@ -91,5 +92,5 @@ pub fn plan_text(outline: &Outline, estimate: &SweepTime) -> String {
     {
         lines.push(format!("first command: {}", filled.join(" ")));
     }
-    lines.join("\n") + "\n"
+    lines.iter().map(Line::new).collect()
 }

@@ -3,31 +3,39 @@
 use sweetspot_decide::Criteria;
 use sweetspot_device::Shortfall;
 use sweetspot_quantity::Ratio;
-use sweetspot_study::{Axis, Study};
+use sweetspot_study::{Axis, Point, Study};
 
 use crate::analysis::choices::{ChoiceRow, choices};
 use crate::analysis::recommendation::recommendation;
+use crate::analysis::view::StudyView;
 use crate::settings::{axis_name, cell, heading, setting};
 use crate::table::Table;
+use crate::text::{Line, Role, Text, change_role};
 
 /// Makes the text that `sweetspot sweep` prints on a terminal.
-pub fn study_text(study: &Study, criteria: &Criteria) -> String {
-    with_table(study, criteria, rows(study, criteria).to_terminal())
+pub fn study_text(study: &Study, criteria: &Criteria) -> Text {
+    let mut parts: Vec<Text> = vec![title(study).into(), rows(study, criteria).into()];
+    let bad = |text: String| Text::from(text).with_role(Role::Bad);
+    let warning = |text: String| Text::from(text).with_role(Role::Warning);
+    parts.extend(failures(study).map(bad));
+    parts.extend(no_reference(study).map(bad));
+    parts.extend(shortfalls(study).map(warning));
+    parts.push(recommendation_line(&recommendation(study, criteria)).into());
+    Text::from_parts(parts)
 }
 
 /// Makes the Markdown document of `sweetspot sweep`.
 pub fn study_markdown(study: &Study, criteria: &Criteria) -> String {
-    with_table(study, criteria, rows(study, criteria).to_markdown())
+    study_text(study, criteria).to_markdown()
 }
 
-/// Makes the text of a study around its table.
-fn with_table(study: &Study, criteria: &Criteria, table: String) -> String {
-    let mut parts = vec![title(study), table];
-    parts.extend(failures(study));
-    parts.extend(no_reference(study));
-    parts.extend(shortfalls(study));
-    parts.push(recommendation(study, criteria));
-    parts.join("\n\n") + "\n"
+/// The line with a recommendation, whose first words say whether there is one.
+fn recommendation_line(sentence: &str) -> Line {
+    let role = match sentence.starts_with("Recommendation:") {
+        true => Role::Good,
+        false => Role::Warning,
+    };
+    Line::with_introduction(role, sentence)
 }
 
 /// The title: the workload, the devices and the number of configurations and runs.
@@ -86,18 +94,40 @@ pub(crate) fn rows(study: &Study, criteria: &Criteria) -> Table {
     let mut headings = vec!["Target metric".to_owned()];
     headings.extend(varied.iter().map(heading));
     headings.extend(RESULTS.map(str::to_owned));
-    let mut rows = Table::new(&headings.iter().map(String::as_str).collect::<Vec<_>>());
+    let headings: Vec<&str> = headings.iter().map(String::as_str).collect();
+    let mut rows = Table::new(&headings).with_column_roles(&changes(headings.len()), change_role);
+    let recommended = recommended_point(study, criteria);
     for (index, row) in choices(study, criteria).into_iter().enumerate() {
         let mut cells = vec![row.label.clone()];
         cells.extend(varied.iter().map(|axis| cell(axis, row.point)));
         cells.extend(results(&row, index == 0));
-        rows.push(cells);
+        rows.push_with_role(cells, role_of_choice(&row, recommended));
     }
     rows
 }
 
+/// The columns with relative changes in a table that ends with the columns of [`RESULTS`].
+fn changes(columns: usize) -> [usize; 2] {
+    [columns - 3, columns - 1]
+}
+
+/// The recommended point; `None` if no change is recommended.
+fn recommended_point<'a>(study: &'a Study, criteria: &Criteria) -> Option<&'a Point> {
+    let view = StudyView::new(study, criteria);
+    let chosen = view.chosen().filter(|_| !view.keeps_reference())?;
+    study.points.get(chosen)
+}
+
+/// The role of a row: whether it is the recommended setting.
+fn role_of_choice(row: &ChoiceRow<'_>, recommended: Option<&Point>) -> Role {
+    match recommended {
+        Some(point) if point.configuration == row.point.configuration => Role::Good,
+        _ => Role::Plain,
+    }
+}
+
 /// The headings of the columns with a setting's results.
-pub(crate) const RESULTS: [&str; 5] = [
+const RESULTS: [&str; 5] = [
     "Average power\n[W]",
     "Energy\n[kJ]",
     "vs default\n[%]",
@@ -106,7 +136,7 @@ pub(crate) const RESULTS: [&str; 5] = [
 ];
 
 /// Formats the results of a setting; the reference is not compared with itself.
-pub(crate) fn results(row: &ChoiceRow<'_>, is_reference: bool) -> [String; 5] {
+fn results(row: &ChoiceRow<'_>, is_reference: bool) -> [String; 5] {
     let percent = |ratio: Option<Ratio>| match ratio {
         Some(ratio) if !is_reference => format!("{:+.1}", 100.0 * ratio.get()),
         _ => "-".to_owned(),

@@ -6,13 +6,14 @@ use sweetspot_control::tune::TunedJob;
 use sweetspot_quantity::{Joules, Seconds};
 
 use super::text::share;
+use crate::text::{Line, Text};
 use crate::wording::{duration_text, format_amount};
 
 /// The number of joules in a kilowatt-hour.
 const JOULES_PER_KWH: f64 = 3.6e6;
 
 /// Compares the whole job with the reference, and work of a day; `None` if the job ran at the reference only.
-pub(super) fn savings_text(job: &TunedJob) -> Option<String> {
+pub(super) fn savings_text(job: &TunedJob) -> Option<Text> {
     let tuned = &job.tuned;
     let (claim, saved) = (tuned.total_savings?, tuned.energy_saved?);
     let lost = tuned.time_lost?;
@@ -20,24 +21,24 @@ pub(super) fn savings_text(job: &TunedJob) -> Option<String> {
     if choices.all(|choice| choice == job.reference) {
         return None;
     }
-    let mut lines = vec![format!(
+    let mut text = Text::from(format!(
         "Compared with {}, exploring included: {}. Energy {}, time {}.",
         job.labels[job.reference],
         difference(job, saved, lost),
         share(claim.energy_saved, -1.0),
         share(claim.time_lost, 1.0)
-    )];
+    ));
     if let Some(day) = tuned.daily_savings() {
-        lines.push(format!(
+        text += Line::new(format!(
             "Work that takes a day at {}: {}.",
             job.labels[job.reference],
             difference(job, day.energy_saved, day.time_lost)
         ));
     }
     if job.criteria.tariff.price.is_none() {
-        lines.push("With --price-per-kwh PRICE the savings are shown in money too.".to_owned());
+        text += Line::new("With --price-per-kwh PRICE the savings are shown in money too.");
     }
-    Some(lines.join("\n"))
+    Some(text)
 }
 
 /// Energy, money and time compared with the reference: `1.490 kWh (0.4470 EUR) less energy, 3 h 27 min more time`.

@@ -8,37 +8,41 @@ use sweetspot_control::tune::{
 
 use super::savings::savings_text;
 use crate::table::Table;
+use crate::text::{Line, Role, Text, change_role};
 
 /// Makes the text that `sweetspot tune` prints on a terminal.
-pub fn tuning_text(job: &TunedJob) -> String {
-    text(job, Table::to_terminal)
-}
-
-/// Makes the Markdown document of `sweetspot tune`.
-pub fn tuning_markdown(job: &TunedJob) -> String {
-    text(job, Table::to_markdown)
-}
-
-/// Makes the text; `draw` turns tables into text.
-fn text(job: &TunedJob, draw: fn(&Table) -> String) -> String {
-    let mut parts = vec![title(job)];
+pub fn tuning_text(job: &TunedJob) -> Text {
+    let mut parts: Vec<Text> = vec![title(job).into()];
     let rows = rows(job);
-    if !rows.rows().is_empty() {
-        parts.push(draw(&rows));
+    if !rows.is_empty() {
+        parts.push(rows.into());
     }
     let many = job.tuned.loads.len() > 1;
     for (number, load) in job.tuned.loads.iter().enumerate() {
-        let mut lines = load_lines(job, load);
+        let lines = load_lines(job, load);
+        let mut text = Text::default();
         if many && !lines.is_empty() {
-            lines.insert(0, format!("Load {}{}:", number + 1, phase(load)));
+            let title = format!("Load {}{}:", number + 1, phase(load));
+            text += Line::with_role_of(Role::Heading, title);
+        }
+        for line in &lines {
+            text += match line.starts_with("Choice:") {
+                true => Line::with_introduction(Role::Good, line),
+                false => Line::new(line),
+            };
         }
         if !lines.is_empty() {
-            parts.push(lines.join("\n"));
+            parts.push(text);
         }
     }
     parts.extend(savings_text(job));
     parts.push(ending_text(job));
-    parts.join("\n\n") + "\n"
+    Text::from_parts(parts)
+}
+
+/// Makes the Markdown document of `sweetspot tune`.
+pub fn tuning_markdown(job: &TunedJob) -> String {
+    tuning_text(job).to_markdown()
 }
 
 /// The title: the job, its GPUs, and what was tuned for which objective.
@@ -73,7 +77,9 @@ fn rows(job: &TunedJob) -> Table {
         "Δ time\n[%]",
         "Δ energy\n[%]",
     ])
-    .with_text_columns(2);
+    .with_text_columns(2)
+    .with_key_columns(2)
+    .with_column_roles(&[7, 8], change_role);
     let mut reference: Option<&TuneWindow> = None;
     let mut held = None;
     for window in &job.tuned.windows {
@@ -219,7 +225,7 @@ fn cost_text(cost: ExploringCost) -> String {
 }
 
 /// Describes how the job and its tuning ended.
-fn ending_text(job: &TunedJob) -> String {
+fn ending_text(job: &TunedJob) -> Text {
     let mut done = format!("The job took {:.1}", job.time);
     if let Some(energy) = job.energy {
         done += &format!(" and {energy:.1}");
@@ -232,24 +238,28 @@ fn ending_text(job: &TunedJob) -> String {
     let was_tuned = job.tuned.loads.iter().any(is_found);
     let looked_again = job.tuned.loads.last().is_some_and(|load| !is_found(load));
     let needed = progress_requirement(&job.criteria).filter(|_| job.items.is_none());
-    match (&job.tuned.gave_up, needed) {
+    let problem = match (&job.tuned.gave_up, needed) {
         (Some(why), _) if was_tuned => {
             let at = job.tuned.gave_up_at.unwrap_or(job.time);
-            format!("Tuning was given up after {at:.0}: {why}.\n{done}")
+            Some(format!("Tuning was given up after {at:.0}: {why}."))
         }
-        (Some(why), _) => format!("Not tuned: {why}.\n{done}"),
-        (None, Some(needed)) => format!(
-            "Not tuned: no progress was found, and {needed} needs it. {PROGRESS_HELP}.\n{done}"
+        (Some(why), _) => Some(format!("Not tuned: {why}.")),
+        (None, Some(needed)) => Some(format!(
+            "Not tuned: no progress was found, and {needed} needs it. {PROGRESS_HELP}."
+        )),
+        (None, None) if job.tuned.ended_early && was_tuned => Some(
+            "The job ended before a setting was found for its last load: it needs about a minute of steady work."
+                .to_owned(),
         ),
-        (None, None) if job.tuned.ended_early && was_tuned => format!(
-            "The job ended before a setting was found for its last load: it needs about a minute of steady work.\n{done}"
-        ),
-        (None, None) if job.tuned.ended_early => format!(
-            "The job ended before a setting was found: it needs about a minute of steady work.\n{done}"
+        (None, None) if job.tuned.ended_early => Some(
+            "The job ended before a setting was found: it needs about a minute of steady work."
+                .to_owned(),
         ),
         (None, None) if looked_again => {
-            format!("The job ended during a new search for its setting.\n{done}")
+            Some("The job ended during a new search for its setting.".to_owned())
         }
-        (None, None) => done,
-    }
+        (None, None) => None,
+    };
+    let problem = problem.map(|problem| Line::with_role_of(Role::Warning, problem));
+    problem.into_iter().chain([Line::new(done)]).collect()
 }

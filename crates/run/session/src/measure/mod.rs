@@ -175,6 +175,7 @@ pub(crate) fn measure_on(
         signals,
         limits,
         observer,
+        used_gpus: usize::MAX,
         recognised: None,
     };
     let idle = request.idle.then(|| measure_idle(&context)).transpose();

@@ -26,6 +26,8 @@ pub struct RunContext<'a> {
     pub signals: &'a SignalSource,
     pub limits: RunLimits,
     pub observer: &'a mut dyn Observer,
+    /// The number of GPUs, the first ones of the sampler, that the command uses. The observer is told their power.
+    pub used_gpus: usize,
     /// The format of progress that the user was told about.
     pub recognised: Option<RecognisedFormat>,
 }
@@ -88,6 +90,7 @@ impl RunContext<'_> {
             window: &self.request.window,
             sampler: self.sampler,
             observer: self.observer,
+            used_gpus: self.used_gpus,
             report_count: 0,
             events: Vec::new(),
             progress: Vec::new(),
@@ -133,6 +136,7 @@ struct RunRecorder<'a> {
     window: &'a RunWindow,
     sampler: &'a Sampler,
     observer: &'a mut dyn Observer,
+    used_gpus: usize,
     report_count: u64,
     events: Vec<Event>,
     progress: Vec<Progress>,
@@ -165,6 +169,7 @@ impl RunHandler for RunRecorder<'_> {
         let latest = self.sampler.latest();
         let power = latest
             .iter()
+            .take(self.used_gpus)
             .map(|(_, power)| *power)
             .sum::<Option<Watts>>();
         self.observer.status(&Status::Measure {

@@ -2,6 +2,7 @@
 //!
 //! Simulated GPUs in virtual time and a command in real time use the same plan and the same store.
 
+mod cooling;
 mod error;
 mod real;
 mod record;

@@ -197,6 +197,7 @@ impl RealSweep {
             lease,
             signals,
             finishing: None,
+            recognised: None,
         })
     }
 

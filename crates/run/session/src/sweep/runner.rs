@@ -4,30 +4,26 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use sweetspot_device::{Amount, SensorKind, Shortfall};
+use sweetspot_device::Shortfall;
 use sweetspot_guard::{GuardError, Refusal};
 use sweetspot_measure::Sampler;
-use sweetspot_quantity::{Celsius, Watts};
+use sweetspot_quantity::Watts;
 use sweetspot_study::{
     Configuration, Outline, Point, ReducedCap, ReferenceFailed, RunEnding, RunRecord, RunResult,
     Store, SweepProgress, Task, samples_file, write_task,
 };
-use sweetspot_workload::{Lease, RunLimits, SignalSource, WorkloadError, end_descendants};
+use sweetspot_workload::{
+    Lease, RecognisedFormat, RunLimits, SignalSource, WorkloadError, end_descendants,
+};
 
 use super::real::RealSweep;
 use super::record::{UnfinishedRun, find_failure};
 use super::{SweepError, SweepOptions, TimeLeft};
 use crate::SessionError;
-use crate::host::{DevicesError, Gpu};
 use crate::measure::{MeasureRequest, MeasuredRun, RunContext};
 use crate::observer::Observer;
-
-/// How long a GPU may take to cool down before the sweep fails.
-const COOLING_TIMEOUT: Duration = Duration::from_secs(15 * 60);
-/// The interval between two checks of the temperature.
-const TEMPERATURE_INTERVAL: Duration = Duration::from_millis(500);
 
 /// A sweep in progress: the leased GPUs, the sampler and the run that is still being finished.
 pub struct SweepRunner<'a, 'b> {
@@ -45,6 +41,8 @@ pub struct SweepRunner<'a, 'b> {
     pub sampler: Arc<Sampler>,
     /// The previous run and the thread that waits for its last readings.
     pub finishing: Option<(Task, JoinHandle<Result<RunRecord, SessionError>>)>,
+    /// The format of progress that the user was told about.
+    pub recognised: Option<RecognisedFormat>,
 }
 
 impl SweepRunner<'_, '_> {
@@ -163,14 +161,14 @@ impl SweepRunner<'_, '_> {
         if task.repeat == 0 {
             for _ in 0..self.real.warmup {
                 self.signals.wait_until(settled)?;
-                let run = self.run_command(&request)?;
+                let run = self.run_command(&request, configuration)?;
                 self.end_left_processes(&run)?;
             }
         }
         self.wait_until_cool(configuration)?;
         self.signals.wait_until(settled)?;
         let started = SystemTime::now().duration_since(UNIX_EPOCH);
-        let run = self.run_command(&request)?;
+        let run = self.run_command(&request, configuration)?;
         if let Some(signal) = run.outcome.interrupted {
             return Err(WorkloadError::Interrupted(signal).into());
         }
@@ -286,7 +284,11 @@ impl SweepRunner<'_, '_> {
     }
 
     /// Runs the command once at the present settings.
-    fn run_command(&mut self, request: &MeasureRequest) -> Result<MeasuredRun, SessionError> {
+    fn run_command(
+        &mut self,
+        request: &MeasureRequest,
+        configuration: &Configuration,
+    ) -> Result<MeasuredRun, SessionError> {
         let mut context = RunContext {
             request,
             sampler: &self.sampler,
@@ -295,39 +297,13 @@ impl SweepRunner<'_, '_> {
                 timeout: request.timeout,
                 ..RunLimits::default()
             },
-            observer: &mut (),
-            recognised: None,
+            observer: self.observer,
+            used_gpus: configuration.gpus as usize,
+            recognised: self.recognised.take(),
         };
-        context.run(self.lease.as_mut())
-    }
-
-    /// Waits until every GPU of the job is cool enough.
-    fn wait_until_cool(&mut self, configuration: &Configuration) -> Result<(), SessionError> {
-        let Some(wanted) = self.real.cool_to else {
-            return Ok(());
-        };
-        let start = Instant::now();
-        for gpu in self.real.job_gpus(configuration) {
-            let mut gpu = gpu.reopen()?;
-            loop {
-                let temperature = read_temperature(&mut gpu)?;
-                if temperature <= wanted {
-                    break;
-                }
-                if start.elapsed() > COOLING_TIMEOUT {
-                    return Err(SweepError::TooHot {
-                        device: gpu.descriptor().name.clone(),
-                        temperature,
-                        wanted,
-                        minutes: COOLING_TIMEOUT.as_secs() / 60,
-                    }
-                    .into());
-                }
-                self.signals
-                    .wait_until(Instant::now() + TEMPERATURE_INTERVAL)?;
-            }
-        }
-        Ok(())
+        let run = context.run(self.lease.as_mut());
+        self.recognised = context.recognised;
+        run
     }
 
     /// Restores all devices, even after an error, and stores the last finished run.
@@ -360,20 +336,6 @@ impl SweepRunner<'_, '_> {
             Some(false) => Err(SweepError::NotRestored.into()),
             _ => Ok(done),
         }
-    }
-}
-
-/// Reads the temperature of a GPU.
-fn read_temperature(gpu: &mut Gpu) -> Result<Celsius, DevicesError> {
-    let reading = gpu.read(SensorKind::Temperature);
-    match reading.map(|reading| reading.amount) {
-        Ok(Amount::Temperature(temperature)) => Ok(temperature),
-        _ => Err(DevicesError::NotSupported {
-            device: gpu.descriptor().name.clone(),
-            problem:
-                "the temperature cannot be read, so the sweep cannot wait until the GPU is cool"
-                    .to_owned(),
-        }),
     }
 }
 

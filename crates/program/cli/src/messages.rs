@@ -1,0 +1,45 @@
+//! Messages on standard error, each with the name of the program before it.
+//!
+//! Failures to write are ignored: standard error may be closed or full, and the exit code reports errors too.
+
+use std::io::Write;
+
+use sweetspot_report::{Role, Text};
+
+use crate::terminal::{stderr_has_colours, stderr_layout};
+
+/// Prints an error.
+pub fn print_error(message: &str) {
+    print_with_prefix(message, Role::Bad);
+}
+
+/// Prints a warning.
+pub fn print_warning(message: &str) {
+    print_with_prefix(message, Role::Warning);
+}
+
+/// Prints a message that is neither an error nor a warning.
+pub fn print_note(message: &str) {
+    print_with_prefix(message, Role::Secondary);
+}
+
+/// Prints a message after the name of the program. It is not wrapped, so that a command in it can be copied.
+fn print_with_prefix(message: &str, role: Role) {
+    let prefix = prefix(role, stderr_has_colours());
+    let _ = writeln!(std::io::stderr(), "{prefix} {message}");
+}
+
+/// The name of the program, which begins each message.
+fn prefix(role: Role, has_colours: bool) -> String {
+    let style = role.style();
+    match has_colours {
+        true => format!("{style}sweetspot:{style:#}"),
+        false => "sweetspot:".to_owned(),
+    }
+}
+
+/// Prints a text to standard error, because a document goes to standard output.
+pub fn print_text(text: &Text) {
+    let text = text.render(&stderr_layout());
+    let _ = write!(std::io::stderr(), "{text}");
+}

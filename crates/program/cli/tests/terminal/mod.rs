@@ -1,0 +1,5 @@
+//! What the program shows on terminals of different widths, with and without colours.
+
+mod colours;
+mod live;
+mod widths;
