@@ -87,7 +87,7 @@ fn a_pynvml_script_reads_and_sets_the_simulated_gpus() {
 #[test]
 #[ignore = "needs NVML clients in .venv: run scripts/setup"]
 fn a_pynvml_script_reads_what_limits_the_simulated_gpus() {
-    script("h200,v100,p100", "pynvml_limits.py", &[PROGRAM]);
+    script("h200,v100,tesla_p100", "pynvml_limits.py", &[PROGRAM]);
 }
 
 #[test]

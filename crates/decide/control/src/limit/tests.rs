@@ -121,6 +121,34 @@ fn loads_with_known_limits_are_recognised() {
     }
 }
 
+/// Loads of 4 s each, one after the other, on an H200 with driver 580.159: bf16 matrix products of 8192, copies, products
+/// with 8 columns as in text generation, sines, tiny products, and large ones with a wait of 10 ms after each. The copies
+/// and the tiny products follow loads at the cap, and the counter still runs for 0.5 s.
+#[test]
+fn loads_measured_on_an_h200_are_recognised() {
+    let measured = [
+        (
+            load(688.0, 0.973, Some([0.943, 0.915, 0.175])),
+            Limit::PowerCap,
+        ),
+        (
+            load(560.0, 0.108, Some([0.983, 0.007, 0.863])),
+            Limit::Memory,
+        ),
+        (load(610.0, 0.0, Some([0.909, 0.133, 0.862])), Limit::Memory),
+        (
+            load(700.0, 0.816, Some([0.984, 0.002, 0.711])),
+            Limit::PowerCap,
+        ),
+        (load(129.0, 0.119, Some([0.027, 0.0, 0.017])), Limit::Host),
+        (load(228.0, 0.0, Some([0.094, 0.091, 0.025])), Limit::Host),
+    ];
+    for (evidence, limit) in measured {
+        let decided = LoadLimit::decide(&evidence);
+        assert_eq!(decided.limit, limit, "{decided}");
+    }
+}
+
 #[test]
 fn heat_comes_before_the_cap() {
     let hot = LoadEvidence {

@@ -8,6 +8,10 @@ use crate::math::Span;
 /// A reading counts for the end of a window if it was made within this share of the window's length from it.
 const MAX_DISTANCE_SHARE: f64 = 0.1;
 
+/// In a shorter window the throttled time is unknown: the counters of an H200 lag by up to 0.5 s, so they also count the
+/// load before.
+const MIN_THROTTLE_WINDOW: Seconds = Seconds::new(2.5);
+
 /// The counters of what limits a device at one moment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LimitReadings {
@@ -67,7 +71,10 @@ impl WindowLimits {
         let (begin, end) = (&readings[first], &readings[last]);
         let time = end.at - begin.at;
         let throttled = end.throttled.since(&begin.throttled);
-        let share = |throttled: Option<Seconds>| throttled.map(|throttled| throttled / time);
+        let share = |throttled: Option<Seconds>| {
+            let throttled = throttled.filter(|_| time >= MIN_THROTTLE_WINDOW)?;
+            Some(throttled / time)
+        };
         Self {
             throttled_by_cap: share(throttled.power_cap),
             throttled_by_heat: share(throttled.thermal),
@@ -163,6 +170,16 @@ mod tests {
         let nothing = WindowLimits::default();
         assert_eq!(WindowLimits::of(&[], &window), nothing);
         assert_eq!(WindowLimits::of(&readings[..1], &window), nothing);
+        // A counter that lags says nothing about a short window.
+        let short = [
+            reading(0.0, Some(0.0), UnitUseReading::Started),
+            reading(2.0, Some(0.5), memory(0.5)),
+        ];
+        let found = WindowLimits::of(&short, &Span::new(at(0.0), at(2.0)));
+        assert_eq!(
+            (found.throttled_by_cap, found.units.memory),
+            (None, Some(Ratio::new(0.5)))
+        );
         // No reading was made near the end of this window.
         assert_eq!(
             WindowLimits::of(&readings, &Span::new(at(0.0), at(30.0))),

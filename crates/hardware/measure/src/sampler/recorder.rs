@@ -38,7 +38,8 @@ const MAX_FAST_PERIOD: Seconds = Seconds::new(0.05);
 /// The interval between reads of utilisation, clocks, temperature and throttle reasons.
 const AUXILIARY_EVERY: Seconds = Seconds::new(4.0);
 /// The shortest interval between reads of the counters that tell what limits the device, for windows with many ends.
-const LIMITS_EVERY: Seconds = Seconds::new(0.1);
+/// A read takes 0.4 ms on an H200, so that these are less than 0.1 % of a core.
+const LIMITS_EVERY: Seconds = Seconds::new(0.5);
 /// The interval between polls of a power sensor whose values only check those of another.
 const CHECK_EVERY: Seconds = Seconds::new(2.0);
 /// The time after a failed read until the sensor is read again.
@@ -147,9 +148,10 @@ impl Recorder {
         if let Some(plan) = &mut self.counter {
             plan.mark(at);
         }
-        let earliest = self.limits.last().map(|last| last.at + LIMITS_EVERY);
-        let due = earliest.map_or(at, |earliest| at.max(earliest));
-        self.limits_at = Some(self.limits_at.map_or(due, |before| before.min(due)));
+        let last = self.limits.last().map(|last| last.at);
+        if last.is_none_or(|last| at - last >= LIMITS_EVERY) {
+            self.limits_at = self.limits_at.or(Some(at));
+        }
     }
 
     /// Whether all reads that [`Recorder::mark`] scheduled are done.

@@ -5,6 +5,9 @@ use sweetspot_measure::math::{CheckedEnergy, Span};
 use sweetspot_measure::{DeviceRecording, WindowLimits};
 use sweetspot_quantity::Ratio;
 
+/// Utilisation is read every few seconds; fewer values than this say little about a window.
+const MIN_UTILISATION_READS: usize = 3;
+
 /// Decides what limited a device from its readings and its energy in the window.
 pub fn load_limit(
     recorded: &DeviceRecording,
@@ -23,7 +26,7 @@ pub fn load_limit(
     })
 }
 
-/// The mean utilisation of a device in a window; `None` if it was not read in it.
+/// The mean utilisation of a device in a window; `None` if it was not read often enough in it.
 fn utilisation(recorded: &DeviceRecording, window: &Span) -> Option<Ratio> {
     let rows = recorded.auxiliary.iter();
     let rows = rows.filter(|row| window.begin <= row.at && row.at <= window.end);
@@ -31,5 +34,5 @@ fn utilisation(recorded: &DeviceRecording, window: &Span) -> Option<Ratio> {
         .filter_map(|row| Some(row.utilisation?.get()))
         .collect();
     let count = shares.len();
-    (count > 0).then(|| Ratio::new(shares.iter().sum::<f64>() / count as f64))
+    (count >= MIN_UTILISATION_READS).then(|| Ratio::new(shares.iter().sum::<f64>() / count as f64))
 }

@@ -17,7 +17,7 @@ use sweetspot_study::{
 use sweetspot_workload::{Lease, RunLimits, SignalSource, WorkloadError, end_descendants};
 
 use super::real::RealSweep;
-use super::record::{UnfinishedRun, find_failure};
+use super::record::{FinishedRun, UnfinishedRun, find_failure};
 use super::{SweepError, SweepOptions, TimeLeft};
 use crate::SessionError;
 use crate::host::{DevicesError, Gpu};
@@ -44,7 +44,7 @@ pub struct SweepRunner<'a, 'b> {
     /// Reads all devices for as long as the sweep lasts.
     pub sampler: Arc<Sampler>,
     /// The previous run and the thread that waits for its last readings.
-    pub finishing: Option<(Task, JoinHandle<Result<RunRecord, SessionError>>)>,
+    pub finishing: Option<(Task, JoinHandle<Result<FinishedRun, SessionError>>)>,
 }
 
 impl SweepRunner<'_, '_> {
@@ -205,8 +205,8 @@ impl SweepRunner<'_, '_> {
             return Ok(());
         };
         self.points[task.configuration].remove(task);
-        let record = match thread.join() {
-            Ok(record) => record?,
+        let FinishedRun { record, limit } = match thread.join() {
+            Ok(finished) => finished?,
             Err(panic) => std::panic::resume_unwind(panic),
         };
         let id = self.outline.plan.id(task);
@@ -219,6 +219,10 @@ impl SweepRunner<'_, '_> {
         }
         self.points[task.configuration].add(record.clone());
         self.report_progress(|observer, progress| observer.run_done(progress, &record));
+        let is_reference = task.configuration == self.outline.plan.reference && task.repeat == 0;
+        if let Some(limit) = limit.filter(|_| is_reference) {
+            self.observer.note(&format!("at the reference, {limit}"));
+        }
         Ok(())
     }
 
