@@ -73,3 +73,22 @@ fn a_gpu_without_counters_is_judged_by_its_power() {
     let sentence = "The power cap of 250 W does not limit this load, which draws ";
     assert!(printed.contains(sentence), "{printed}");
 }
+
+#[test]
+fn a_sweep_says_once_what_limits_its_reference() {
+    let folder = tempfile::tempdir().unwrap();
+    let host = TestHost::new("nvidia_h200");
+    let command = workload("resnet50", "3.5");
+    let output = host
+        .sweetspot()
+        .args(["sweep", "--power-cap", "600,700", "--repeat", "1"])
+        .args(command)
+        .current_dir(folder.path())
+        .output()
+        .unwrap();
+    let notes = text(&output.stderr);
+    assert!(output.status.success(), "{notes}");
+    let sentence = "at the reference, the power cap of 700 W does not limit this load";
+    assert_eq!(notes.matches(sentence).count(), 1, "{notes}");
+    assert_eq!(notes.matches("at the reference").count(), 1, "{notes}");
+}
