@@ -11,7 +11,7 @@ use anyhow::Result;
 use sweetspot_decide::{Criteria, Objective};
 use sweetspot_device::{Descriptor, DeviceId, DeviceKind};
 use sweetspot_quantity::{Joules, Megahertz, Seconds, Watts};
-use sweetspot_report::{ReportExtras, Timeline, report_text, study_html};
+use sweetspot_report::{ReportExtras, TextLayout, Timeline, report_text, study_html};
 use sweetspot_study::{
     Axis, BATCH_PARAMETER, Column, Configuration, Definition, DeviceEnergy, Energies, Energy,
     EnergyOf, Outline, PhaseResult, Plan, Quantity, RunEnding, RunRecord, RunResult, Series, Store,
@@ -32,7 +32,7 @@ fn main() -> Result<()> {
     let reading = begun.elapsed().as_secs_f64();
     let criteria = Criteria::from(Objective::Edp);
     let begun = Instant::now();
-    let text = report_text(&study, &criteria, None);
+    let text = report_text(&study, &criteria, None).render(&TextLayout::PLAIN);
     let terminal = begun.elapsed().as_secs_f64();
     let outline = store.outline()?;
     let timelines = [timeline("reference"), timeline("choice")];

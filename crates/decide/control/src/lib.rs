@@ -1,8 +1,10 @@
 //! Controllers that change GPU settings while a workload runs: [`tune`] finds the best setting of a training job,
 //! and [`hold`] keeps the power of inference below a cap.
 //!
-//! Both are state machines without I/O: they take events with their times and return the settings to apply. The same
-//! code runs on the simulator in virtual time, on a recorded trace and on a real GPU.
+//! [`limit`] decides from counters what limits a load, and so which setting works.
+//!
+//! The controllers are state machines without I/O: they take events with their times and return the settings to apply.
+//! The same code runs on the simulator in virtual time, on a recorded trace and on a real GPU.
 
 #![cfg_attr(
     not(test),
@@ -10,4 +12,5 @@
 )]
 
 pub mod hold;
+pub mod limit;
 pub mod tune;

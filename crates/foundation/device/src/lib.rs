@@ -18,6 +18,7 @@ mod descriptor;
 mod error;
 mod host;
 mod knob;
+mod limits;
 mod reading;
 mod sensor;
 mod settings;
@@ -31,6 +32,7 @@ pub use host::{
     select_devices,
 };
 pub use knob::{Domain, Knob, KnobDescriptor, KnobRange};
+pub use limits::{ThrottleTimes, UnitUse, UnitUseReading};
 pub use reading::{Amount, DrainedSamples, PowerLimits, Reading, Throttle};
 pub use sensor::{Scope, SensorDescriptor, SensorKind};
 pub use settings::{AppliedKnob, AppliedSettings, Settings, Shortfall};

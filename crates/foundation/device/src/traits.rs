@@ -2,7 +2,7 @@
 
 use crate::{
     AppliedSettings, Descriptor, DrainedSamples, Knob, PowerLimits, ReadError, Reading, SensorKind,
-    Settings, WriteError,
+    Settings, ThrottleTimes, UnitUseReading, WriteError,
 };
 
 /// A device whose sensors and settings can be read.
@@ -20,6 +20,16 @@ pub trait Device {
 
     /// Reads the requested, enforced and default power limit.
     fn power_limits(&mut self) -> Result<PowerLimits, ReadError>;
+
+    /// Reads for how long the device was throttled, by reason; a time that the device cannot report is absent.
+    fn throttle_times(&mut self) -> ThrottleTimes {
+        ThrottleTimes::default()
+    }
+
+    /// Reads the mean use of the device's units since the last call on this open device.
+    fn unit_use(&mut self) -> UnitUseReading {
+        UnitUseReading::Unsupported
+    }
 
     /// Whether the driver stays loaded while no program uses the device (persistence mode); `None` if unknown.
     fn persistence(&self) -> Option<bool> {

@@ -8,11 +8,11 @@ use crate::{Quantity, Scale};
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("`{text}` is not a {kind}: write {correction} ({units})")]
 pub struct ParseQuantityError {
-    text: String,
+    text: Box<str>,
     kind: &'static str,
     /// What to write: the text with the unit that was probably meant, or a description.
-    correction: String,
-    units: String,
+    correction: Box<str>,
+    units: Box<str>,
 }
 
 impl ParseQuantityError {
@@ -30,13 +30,13 @@ impl ParseQuantityError {
         let meant = similar_unit::<Q>(symbol.trim_start());
         let meant = meant.filter(|_| number.parse::<f64>().is_ok());
         Self {
-            text: text.to_owned(),
+            text: text.into(),
             kind: Q::NAME,
             correction: match meant {
-                Some(unit) => format!("{number}{unit}"),
-                None => "a number and a unit".to_owned(),
+                Some(unit) => format!("{number}{unit}").into(),
+                None => "a number and a unit".into(),
             },
-            units: units.join(", "),
+            units: units.join(", ").into(),
         }
     }
 }

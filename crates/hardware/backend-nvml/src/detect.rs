@@ -10,6 +10,7 @@ use sweetspot_quantity::Bytes;
 
 use crate::capabilities::{is_before_ampere, knobs, sensors, short_window};
 use crate::error::{driver_not_loaded, library_not_found, open_error, request_failed};
+use crate::limits::{ThrottleFields, UnitMonitor};
 
 /// Logs which file was loaded as the NVML library, because several files may have its name.
 fn log_opened(library: &OsStr, nvml: &nvml_wrapper::Nvml) {
@@ -47,6 +48,8 @@ pub struct NvmlGpu {
     pub(crate) power_is_averaged: bool,
     pub(crate) last_sample: u64,
     pub(crate) wall_offset: Option<i128>,
+    pub(crate) throttle_fields: Option<ThrottleFields>,
+    pub(crate) unit_monitor: UnitMonitor,
     index: u32,
     is_lost: bool,
 }
@@ -139,6 +142,8 @@ impl HostDevice for NvmlGpu {
             power_is_averaged: self.power_is_averaged,
             last_sample: 0,
             wall_offset: None,
+            throttle_fields: self.throttle_fields,
+            unit_monitor: UnitMonitor::default(),
             index: self.index,
             is_lost: self.is_lost,
         }))
@@ -218,6 +223,11 @@ impl NvmlGpu {
             power_is_averaged,
             last_sample: 0,
             wall_offset: None,
+            throttle_fields: nvml
+                .sys_driver_version()
+                .ok()
+                .and_then(|version| ThrottleFields::of_driver(&version)),
+            unit_monitor: UnitMonitor::default(),
             index,
             is_lost,
         })

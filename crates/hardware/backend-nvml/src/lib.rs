@@ -12,6 +12,7 @@
 mod capabilities;
 mod detect;
 mod error;
+mod limits;
 mod raw;
 mod read;
 mod write;

@@ -10,8 +10,11 @@ use nvml_wrapper_sys::bindings::{
     nvmlFieldValue_t, nvmlReturn_enum_NVML_ERROR_NOT_FOUND, nvmlReturn_enum_NVML_SUCCESS,
     nvmlSample_t, nvmlSamplingType_enum_NVML_TOTAL_POWER_SAMPLES,
     nvmlValueType_enum_NVML_VALUE_TYPE_UNSIGNED_INT,
+    nvmlValueType_enum_NVML_VALUE_TYPE_UNSIGNED_LONG_LONG,
 };
 
+/// The scope id with which NVML's fields describe the whole device.
+pub const DEVICE_SCOPE: u32 = 0;
 /// The scope id with which NVML's power fields measure the memory alone.
 pub const MEMORY_SCOPE: u32 = 2;
 
@@ -22,6 +25,31 @@ pub fn power_field(
     id: u32,
     scope: u32,
 ) -> Result<u32, NvmlError> {
+    let value = field_value(nvml, device, id, scope)?;
+    if value.valueType != nvmlValueType_enum_NVML_VALUE_TYPE_UNSIGNED_INT {
+        return Err(NvmlError::NotSupported);
+    }
+    // SAFETY: the value type tells which member of the union is valid.
+    Ok(unsafe { value.value.uiVal })
+}
+
+/// Reads an NVML field whose value is a 64-bit number, such as a time in nanoseconds.
+pub fn long_field(nvml: &Nvml, device: &Device<'_>, id: u32, scope: u32) -> Result<u64, NvmlError> {
+    let value = field_value(nvml, device, id, scope)?;
+    if value.valueType != nvmlValueType_enum_NVML_VALUE_TYPE_UNSIGNED_LONG_LONG {
+        return Err(NvmlError::NotSupported);
+    }
+    // SAFETY: the value type tells which member of the union is valid.
+    Ok(unsafe { value.value.ullVal })
+}
+
+/// Reads an NVML field of any type.
+fn field_value(
+    nvml: &Nvml,
+    device: &Device<'_>,
+    id: u32,
+    scope: u32,
+) -> Result<nvmlFieldValue_t, NvmlError> {
     let call = nvml.lib().nvmlDeviceGetFieldValues.as_ref();
     let call = call.map_err(|_| NvmlError::FunctionNotFound)?;
     // SAFETY: a field value is plain data; zero is a valid value of each member.
@@ -34,11 +62,7 @@ pub fn power_field(
             return Err(code.into());
         }
     }
-    if value.valueType != nvmlValueType_enum_NVML_VALUE_TYPE_UNSIGNED_INT {
-        return Err(NvmlError::NotSupported);
-    }
-    // SAFETY: the value type tells which member of the union is valid.
-    Ok(unsafe { value.value.uiVal })
+    Ok(value)
 }
 
 /// Reads the driver's power samples since a wall-clock time, as pairs of time in microseconds and power in

@@ -9,13 +9,14 @@ use nvml_wrapper::error::NvmlError;
 use nvml_wrapper::structs::device::FieldId;
 use sweetspot_device::{
     Amount, Clock, Descriptor, Device, DrainedSamples, Moment, MonotonicClock, PowerLimits,
-    ReadError, Reading, SensorKind, Settings, Throttle,
+    ReadError, Reading, SensorKind, Settings, Throttle, ThrottleTimes, UnitUseReading,
 };
 use sweetspot_quantity::{Celsius, Joules, Megahertz, Ratio, Watts};
 
 use crate::NvmlGpu;
 use crate::capabilities::{POWER_AVERAGE, POWER_INSTANT, can_lock_core_clock};
 use crate::error::read_error;
+use crate::limits::throttle_times;
 use crate::raw::{MEMORY_SCOPE, power_field, power_samples};
 
 /// If the wall clock shifts against the monotonic clock by more than this many nanoseconds, the wall clock
@@ -152,6 +153,14 @@ impl Device for NvmlGpu {
             readings,
             clock_stepped,
         })
+    }
+
+    fn throttle_times(&mut self) -> ThrottleTimes {
+        throttle_times(self.nvml, &self.device, self.throttle_fields)
+    }
+
+    fn unit_use(&mut self) -> UnitUseReading {
+        self.unit_monitor.read(self.nvml, &self.device)
     }
 
     fn persistence(&self) -> Option<bool> {

@@ -41,6 +41,7 @@ mod window;
 
 pub use method::{Method, MethodChoice, UnknownMethod};
 pub use sampler::{
-    AuxiliaryReadings, DeviceRecording, Recorder, Sampler, SamplerError, Task, perform_task,
+    AuxiliaryReadings, DeviceRecording, LimitReadings, Recorder, Sampler, SamplerError, Task,
+    WindowLimits, perform_task,
 };
 pub use window::{RunWindow, UnknownWindow};

@@ -3,12 +3,13 @@
 use sweetspot_control::tune::{TuneKnob, TunedJob};
 use sweetspot_device::Settings;
 use sweetspot_quantity::Seconds;
-use sweetspot_report::{Line, one_line};
+use sweetspot_report::Line;
 use sweetspot_session::measure::Measurement;
 use sweetspot_session::{Check, CheckResult};
 use sweetspot_study::{Definition, Store};
 
 use crate::args::TuneArgs;
+use crate::without_gpu::shell_word;
 
 /// The shortest run for which `tune` finds a setting while it runs; a shorter one is run several times by `sweep`.
 const LONG_RUN: Seconds = Seconds::new(300.0);
@@ -19,7 +20,7 @@ pub fn after_study(definition: &Definition, store: &Store) -> Line {
     match &definition.command {
         Some(command) => Line::with_command(
             "Run at this setting:",
-            &format!("sweetspot run --from {folder} -- {}", one_line(command)),
+            &format!("sweetspot run --from {folder} -- {}", shell_line(command)),
         ),
         None => Line::with_command(
             "Figures:",
@@ -38,7 +39,7 @@ pub fn after_measurement(measurement: &Measurement) -> Option<Line> {
         true => ("Find a better setting while it runs:", "tune"),
         false => ("Find a better setting:", "sweep"),
     };
-    let command = one_line(&measurement.command);
+    let command = shell_line(&measurement.command);
     Some(Line::with_command(
         words,
         &format!("sweetspot {verb} -- {command}"),
@@ -74,7 +75,7 @@ pub fn after_tuning(args: &TuneArgs, job: &TunedJob) -> Option<Line> {
     let same: String = device.chain(sudo).collect();
     let words = args.cmd.iter();
     let words = words.map(|word| word.to_string_lossy().into_owned());
-    let command = one_line(&words.collect::<Vec<_>>());
+    let command = shell_line(&words.collect::<Vec<_>>());
     let (words, verb) = match choice == job.reference {
         false if job.tuned.loads.len() == 1 => {
             let flags = setting_flags(&job.settings[choice]);
@@ -102,4 +103,10 @@ fn setting_flags(settings: &Settings) -> String {
     let clock = clock.map(|clock| format!("--core-clock {}MHz", clock.get()));
     let flags: Vec<String> = cap.into_iter().chain(clock).collect();
     flags.join(" ")
+}
+
+/// A command as it is typed in a shell, in full: it must be possible to copy it.
+fn shell_line(command: &[String]) -> String {
+    let words = command.iter().map(|word| shell_word(word));
+    words.collect::<Vec<_>>().join(" ")
 }

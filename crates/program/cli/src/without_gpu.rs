@@ -50,7 +50,7 @@ fn simulated_form_of(words: Vec<OsString>) -> Option<String> {
 }
 
 /// A word as a shell reads it.
-fn shell_word(word: &str) -> String {
+pub fn shell_word(word: &str) -> String {
     let is_plain = |letter: char| letter.is_alphanumeric() || "_-+=:,./@%^".contains(letter);
     match !word.is_empty() && word.chars().all(is_plain) {
         true => word.to_owned(),

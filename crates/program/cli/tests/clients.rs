@@ -86,6 +86,12 @@ fn a_pynvml_script_reads_and_sets_the_simulated_gpus() {
 
 #[test]
 #[ignore = "needs NVML clients in .venv: run scripts/setup"]
+fn a_pynvml_script_reads_what_limits_the_simulated_gpus() {
+    script("h200,v100,tesla_p100", "pynvml_limits.py", &[PROGRAM]);
+}
+
+#[test]
+#[ignore = "needs NVML clients in .venv: run scripts/setup"]
 fn a_cap_set_by_one_process_slows_the_workload_of_another() {
     script("v100", "closed_loop.py", &[PROGRAM]);
 }

@@ -149,6 +149,45 @@ pub struct DeviceEnergy {
     /// Why the energy of the device is unknown; absent if it is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
+    /// What limited the load on the device; absent if nothing is known about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limits: Option<LoadLimits>,
+}
+
+/// What limited the load on a device in the measurement window, and the evidence for it.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct LoadLimits {
+    /// What limited the load: `power-cap`, `temperature`, `power-brake`, `memory`, `compute`, `host`, `idle` or
+    /// `unknown`.
+    pub limited_by: &'static str,
+    /// The setting that saves energy: `power-cap`, `core-clock`, `batch-or-input` or `none`.
+    pub knob: &'static str,
+    /// Whether the power cap limited the load; absent if unknown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub power_cap_binds: Option<bool>,
+    /// The power cap in watts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub power_cap_w: Option<f64>,
+    /// The share of the time in which the power cap throttled the device.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub throttled_by_power_cap: Option<f64>,
+    /// The share of the time in which the temperature throttled the device.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub throttled_by_temperature: Option<f64>,
+    /// The share of the time in which the server's power supply throttled the device.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub throttled_by_power_brake: Option<f64>,
+    /// The share of the cores that had work, averaged over the time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub core_use: Option<f64>,
+    /// The share of the time in which the tensor units worked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tensor_use: Option<f64>,
+    /// The share of the memory's bandwidth that was used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory_bandwidth_use: Option<f64>,
+    /// The decision as a sentence.
+    pub text: String,
 }
 
 /// The energy of a device, and how it was measured.

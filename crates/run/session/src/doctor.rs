@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use sweetspot_device::{Knob, SensorKind};
+use sweetspot_device::{Knob, SensorKind, UnitUseReading};
 use sweetspot_hosts::LIBRARY;
 
 use crate::host::{Gpu, SettingsAccess, open_host, unrestored_devices};
@@ -70,13 +70,13 @@ pub fn doctor() -> Vec<Check> {
                 Ok(gpus) if gpus.is_empty() => {
                     checks.push(check("GPUs", CheckResult::Fail, "the driver found no GPU"));
                 }
-                Ok(gpus) => {
+                Ok(mut gpus) => {
                     checks.push(check(
                         "GPUs",
                         CheckResult::Pass,
                         format!("{} found", gpus.len()),
                     ));
-                    checks.extend(gpus.iter().flat_map(check_gpu));
+                    checks.extend(gpus.iter_mut().flat_map(check_gpu));
                 }
             }
         }
@@ -88,15 +88,16 @@ pub fn doctor() -> Vec<Check> {
 }
 
 /// Checks one GPU: whether it responds, its persistence, sensors and knobs.
-fn check_gpu(gpu: &Gpu) -> Vec<Check> {
-    let name = |what: &str| format!("GPU {} {what}", gpu.index());
+fn check_gpu(gpu: &mut Gpu) -> Vec<Check> {
     if gpu.is_lost() {
+        let name = format!("GPU {} is lost", gpu.index());
         let finding =
             "the GPU no longer responds; a reboot or `nvidia-smi --gpu-reset` may bring it back";
-        return vec![check(name("is lost"), CheckResult::Fail, finding)];
+        return vec![check(name, CheckResult::Fail, finding)];
     }
     let mut checks = vec![check_persistence(gpu)];
     checks.extend(check_sensors(gpu));
+    checks.push(check_limits(gpu));
     checks.extend(check_knobs(gpu));
     checks
 }
@@ -164,6 +165,33 @@ fn check_sensors(gpu: &Gpu) -> [Check; 3] {
         ),
     };
     [power, counter, buffer]
+}
+
+/// Checks whether it can be told what limits a load on a GPU.
+fn check_limits(gpu: &mut Gpu) -> Check {
+    let name = format!("GPU {} what limits a load", gpu.index());
+    let has_times = gpu.throttle_times().power_cap.is_some();
+    let (result, finding) = match (has_times, gpu.unit_use()) {
+        (true, UnitUseReading::Started | UnitUseReading::Mean(_)) => (
+            CheckResult::Pass,
+            "throttle times and the use of cores and memory (GPM) are supported".to_owned(),
+        ),
+        (true, UnitUseReading::Failed(problem)) => (
+            CheckResult::Warn,
+            format!(
+                "throttle times are supported; the use of cores and memory (GPM) cannot be read: {problem}; another program, such as a profiler, may use it"
+            ),
+        ),
+        (true, UnitUseReading::Unsupported) => (
+            CheckResult::Pass,
+            "throttle times are supported: they tell whether a power cap has an effect; the use of cores and memory (GPM) needs Hopper or newer".to_owned(),
+        ),
+        (false, _) => (
+            CheckResult::Warn,
+            "no throttle times: whether a power cap has an effect is told from the power alone".to_owned(),
+        ),
+    };
+    check(name, result, finding)
 }
 
 /// Checks whether power cap and core clock of a GPU can be set.

@@ -18,6 +18,12 @@ const COUNTER_READ_TIME: Duration = Duration::from_micros(2_800);
 /// How long a read of the sample buffer takes, as measured on an H200.
 const BUFFER_READ_TIME: Duration = Duration::from_micros(170);
 
+/// The fields of throttle times in nanoseconds, with the ids of the simulated driver (580.82 and newer).
+const POWER_CAP_TIME: u32 = nvml::field_id::NVML_FI_DEV_CLOCKS_EVENT_REASON_SW_POWER_CAP;
+const SOFTWARE_THERMAL_TIME: u32 = 269;
+const HARDWARE_THERMAL_TIME: u32 = 270;
+const POWER_BRAKE_TIME: u32 = 271;
+
 /// Converts a power to whole milliwatts.
 fn milliwatts(power: Watts) -> c_uint {
     (power.get() * 1e3).round() as c_uint
@@ -69,6 +75,18 @@ fn field_value(device: nvmlDevice_t, id: u32, scope: u32) -> Result<(nvmlValue_t
     let power = |read: fn(&LiveGpu<'_>) -> Watts| read_gpu(device, |live| milliwatts(read(live)));
     Ok(match id {
         ids::NVML_FI_DEV_TOTAL_ENERGY_CONSUMPTION => long(millijoules(device)?),
+        POWER_CAP_TIME | SOFTWARE_THERMAL_TIME | HARDWARE_THERMAL_TIME | POWER_BRAKE_TIME => {
+            if !generation.has_throttle_times() || scope != 0 {
+                return Err(NOT_SUPPORTED);
+            }
+            let capped = read_gpu(device, |live| live.limit_times().capped)?;
+            // A simulated GPU never gets too hot, and its power supply always suffices.
+            long(if id == POWER_CAP_TIME {
+                (capped * 1e9) as u64
+            } else {
+                0
+            })
+        }
         _ if !has_power_fields(generation) || scope != 0 => return Err(NOT_SUPPORTED),
         ids::NVML_FI_DEV_ENERGY => long(millijoules(device)?),
         ids::NVML_FI_DEV_POWER_AVERAGE => number(power(|live| live.average_power())?),

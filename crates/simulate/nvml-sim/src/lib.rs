@@ -14,6 +14,7 @@
 
 mod clocks;
 mod energy;
+mod gpm;
 mod identity;
 mod lifecycle;
 mod memory;

@@ -115,9 +115,8 @@ unsupported! {
     nvmlEventSetGetGpuOperationalEventContextLegacyXid_v1
     nvmlEventSetRegisterGpuOperationalEvents_v1 nvmlEventSetWait nvmlEventSetWait_v2
     nvmlEventSetWait_v3 nvmlGetExcludedDeviceCount nvmlGetExcludedDeviceInfoByIndex
-    nvmlGetVgpuCompatibility nvmlGetVgpuDriverCapabilities nvmlGetVgpuVersion nvmlGpmMetricsGet
-    nvmlGpmMigSampleGet nvmlGpmQueryDeviceSupport nvmlGpmQueryIfStreamingEnabled nvmlGpmSampleAlloc
-    nvmlGpmSampleFree nvmlGpmSampleGet nvmlGpmSetStreamingEnabled
+    nvmlGetVgpuCompatibility nvmlGetVgpuDriverCapabilities nvmlGetVgpuVersion
+    nvmlGpmMigSampleGet nvmlGpmQueryIfStreamingEnabled nvmlGpmSetStreamingEnabled
     nvmlGpuInstanceCreateComputeInstance nvmlGpuInstanceCreateComputeInstanceWithPlacement
     nvmlGpuInstanceDestroy nvmlGpuInstanceGetActiveVgpus nvmlGpuInstanceGetComputeInstanceById
     nvmlGpuInstanceGetComputeInstancePossiblePlacements nvmlGpuInstanceGetComputeInstanceProfileInfo

@@ -2,7 +2,7 @@
 
 use bytemuck::{Pod, Zeroable};
 use sweetspot_quantity::{Joules, Ratio, Watts};
-use sweetspot_sim::{Generation, SensorKind};
+use sweetspot_sim::{Bounds, Generation, SensorKind};
 use sweetspot_stats::Seed;
 
 /// A sample in the driver's buffer.
@@ -69,6 +69,18 @@ impl PowerSensor {
     }
 }
 
+/// The total times, in seconds, for which something limited a simulated GPU.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Pod, Zeroable)]
+#[repr(C)]
+pub struct LimitTimes {
+    /// The time for which the power cap kept the clock low.
+    pub capped: f64,
+    /// The time for which the cores limited the work.
+    pub core: f64,
+    /// The time for which the memory limited the work.
+    pub memory: f64,
+}
+
 /// The sensors of a simulated GPU, in the form in which they are stored.
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
@@ -94,6 +106,7 @@ pub(crate) struct Sensors {
     sample_count: u64,
     next_sample: u64,
     busy: f64,
+    limits: LimitTimes,
     seed: u64,
     origin: u64,
 }
@@ -155,6 +168,20 @@ impl Sensors {
         if busy {
             self.busy += seconds;
         }
+    }
+
+    /// Counts a time in which this limited the work.
+    pub fn count_limits(&mut self, seconds: f64, bounds: Bounds) {
+        if bounds.is_capped {
+            self.limits.capped += seconds;
+        }
+        self.limits.core += seconds * bounds.core.get();
+        self.limits.memory += seconds * bounds.memory.get();
+    }
+
+    /// The total times for which something limited the GPU.
+    pub fn limit_times(&self) -> LimitTimes {
+        self.limits
     }
 
     /// Updates the sensors whose update is due; a stuck sensor shows its old value.

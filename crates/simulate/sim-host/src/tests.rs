@@ -265,3 +265,39 @@ fn a_stuck_sensor_keeps_its_value_and_the_others_do_not() {
     assert!(gpu.live().average_power() > Watts::new(150.0));
     assert_eq!(gpu.live().samples().len(), 119);
 }
+
+#[test]
+fn the_times_of_each_limit_are_those_of_the_load() {
+    let mut gpu = TestGpu::new(Generation::Hopper);
+    gpu.pass(500, 50);
+    assert_eq!(gpu.live().limit_times(), crate::LimitTimes::default());
+    // A third of the time waits for the host, and half of the rest for the memory.
+    let mixed = Phase {
+        name: 0,
+        load: Load::Kernels {
+            launch: Seconds::ZERO,
+            core: Seconds::new(0.01),
+            memory: Seconds::new(0.01),
+            switching: Ratio::new(0.2),
+            memory_activity: Ratio::new(0.2),
+        },
+    };
+    let job = add_job(&mut gpu, &[mixed, waiting(0.01)], 1_000_000);
+    gpu.pass(3000, 50);
+    let below_cap = gpu.live().limit_times();
+    assert_eq!(below_cap.capped, 0.0);
+    assert!((below_cap.core - 1.0).abs() < 0.02, "{below_cap:?}");
+    assert!((below_cap.memory - 1.0).abs() < 0.02, "{below_cap:?}");
+    // A heavy load under the lowest cap is throttled all the time, except while it waits.
+    let mut live = gpu.live();
+    live.set_power_cap(Watts::new(150.0)).unwrap();
+    live.grant_iterations(job, &[kernels(0.1, 1.0)], 1_000_000)
+        .unwrap();
+    gpu.pass(2000, 50);
+    let capped = gpu.live().limit_times();
+    assert!((capped.capped - 2.0).abs() < 0.02, "{capped:?}");
+    assert!(
+        (capped.core - below_cap.core - 2.0).abs() < 0.02,
+        "{capped:?}"
+    );
+}

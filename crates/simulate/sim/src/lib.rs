@@ -29,7 +29,7 @@ pub use catalogue::{
 };
 pub use device::{SimulatedGpu, is_simulated, uuid};
 pub use job::{GradientExchange, Job, JobError, JobRequest, Phase, ScaledWork, Variation};
-pub use physics::{Chip, Cycle, Limits, Load, State, Step};
+pub use physics::{Bounds, Chip, Cycle, Limits, Load, State, Step};
 pub use placement::{GpuListError, PlacementError, parse_gpu_list};
 pub use profile::{
     AllReduce, Cap, ConvAlgorithm, Core, Dataset, Fault, GpuProfile, HostPower, ItemWork, Memory,

@@ -27,6 +27,17 @@ pub enum Generation {
 }
 
 impl Generation {
+    /// Whether the generation counts for how long it was throttled. The counters were read on an H200; here every
+    /// generation with an energy counter is assumed to have them.
+    pub const fn has_throttle_times(self) -> bool {
+        self.has_energy_counter()
+    }
+
+    /// Whether the generation reports the use of its units (NVML's GPM), which came with Hopper.
+    pub const fn has_unit_use(self) -> bool {
+        matches!(self, Self::Hopper)
+    }
+
     /// Whether the generation has an energy counter, which came with Volta.
     pub const fn has_energy_counter(self) -> bool {
         !matches!(self, Self::Maxwell | Self::Pascal)

@@ -2,10 +2,12 @@
 
 mod auxiliary;
 mod counter_plan;
+mod limit_readings;
 mod poll_plan;
 mod recorder;
 mod threads;
 
 pub use auxiliary::AuxiliaryReadings;
+pub use limit_readings::{LimitReadings, WindowLimits};
 pub use recorder::{Recorder, Task};
 pub use threads::{DeviceRecording, Sampler, SamplerError, perform_task};

@@ -11,6 +11,7 @@ use sweetspot_device::{
 use sweetspot_quantity::{Joules, Seconds, Watts};
 
 use super::auxiliary::AuxiliaryReadings;
+use super::limit_readings::LimitReadings;
 use super::recorder::{Recorder, Task};
 use crate::math::{Span, Trace};
 use crate::method::MethodChoice;
@@ -21,6 +22,7 @@ enum Outcome {
     Drained(Moment, Result<DrainedSamples, ReadError>),
     Polled(SensorKind, Moment, Result<Reading, ReadError>),
     Auxiliary(AuxiliaryReadings),
+    Limits(LimitReadings),
 }
 
 /// Performs a read and stores its result in the recorder. The clock may be real or, in tests, virtual.
@@ -55,6 +57,7 @@ fn read(task: Task, device: &mut dyn Device, clock: &dyn Clock) -> Outcome {
             Outcome::Polled(sensor, clock.now(), result)
         }
         Task::Auxiliary => Outcome::Auxiliary(AuxiliaryReadings::read(device, clock.now())),
+        Task::Limits => Outcome::Limits(LimitReadings::read(device, clock.now())),
     }
 }
 
@@ -65,6 +68,7 @@ fn record(recorder: &mut Recorder, outcome: Outcome) {
         Outcome::Drained(at, result) => recorder.record_drain(at, result),
         Outcome::Polled(sensor, at, result) => recorder.record_poll(sensor, at, result),
         Outcome::Auxiliary(row) => recorder.record_auxiliary(row),
+        Outcome::Limits(row) => recorder.record_limits(row),
     }
 }
 
@@ -77,6 +81,8 @@ pub struct DeviceRecording {
     pub trace: Trace,
     /// The readings of utilisation, clocks, temperature and throttle reasons.
     pub auxiliary: Vec<AuxiliaryReadings>,
+    /// The readings of what limits the device, at the begin and end of each measurement window.
+    pub limits: Vec<LimitReadings>,
 }
 
 /// Why the sampler, which reads the devices, failed.
@@ -95,8 +101,8 @@ pub enum SamplerError {
     Died(DeviceId),
 }
 
-/// The power and energy readings of a device, and its other readings.
-type Readings = (Trace, Vec<AuxiliaryReadings>);
+/// The power and energy readings of a device, its other readings, and those of what limits it.
+type Readings = (Trace, Vec<AuxiliaryReadings>, Vec<LimitReadings>);
 
 /// A request to the thread that reads a device.
 enum Request {
@@ -134,8 +140,11 @@ impl SharedRecorder {
 
     /// A copy of the readings so far.
     fn snapshot(&self, now: Moment) -> Readings {
-        self.with_recorder(|recorder| recorder.snapshot(now))
-            .unwrap_or_default()
+        self.with_recorder(|recorder| {
+            let (trace, auxiliary) = recorder.snapshot(now);
+            (trace, auxiliary, recorder.limits().to_vec())
+        })
+        .unwrap_or_default()
     }
 }
 
@@ -255,11 +264,12 @@ impl Sampler {
 
 impl Reader {
     /// Adds the device's identity to its readings.
-    fn recording(&self, (trace, auxiliary): Readings) -> DeviceRecording {
+    fn recording(&self, (trace, auxiliary, limits): Readings) -> DeviceRecording {
         DeviceRecording {
             device: self.device.clone(),
             trace,
             auxiliary,
+            limits,
         }
     }
 }

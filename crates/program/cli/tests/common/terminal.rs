@@ -9,6 +9,8 @@ use rustix::fs::{Mode, OFlags, open};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 
+use crate::common::program;
+
 /// Which streams of a command go to a terminal.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Shown {

@@ -4,6 +4,7 @@ mod command_line;
 mod common;
 mod energy;
 mod faults;
+mod limits;
 mod link;
 mod runs;
 mod samples;

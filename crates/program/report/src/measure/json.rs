@@ -1,9 +1,10 @@
 //! The document of measured runs, `sweetspot.run/1`.
 
+use sweetspot_control::limit::{CapEffect, LoadLimit};
 use sweetspot_document::common::{Machine, SchemaName};
 use sweetspot_document::measure as document;
 use sweetspot_measure::math::{CheckedEnergy, Energy};
-use sweetspot_quantity::Joules;
+use sweetspot_quantity::{Joules, Ratio};
 use sweetspot_session::measure::{
     DeviceRun, Measurement, PhaseSummary, RunMeasurement, StopReason, TotalEnergy,
 };
@@ -111,6 +112,30 @@ fn device(device: &DeviceRun, run: &RunMeasurement) -> document::DeviceEnergy {
             .ok()
             .map(|measured| measured_json(measured, covered)),
         problem: measured.err().map(ToString::to_string),
+        limits: device.limit.is_known().then(|| limits_json(&device.limit)),
+    }
+}
+
+/// Makes the entry of what limited the load on a device.
+fn limits_json(limit: &LoadLimit) -> document::LoadLimits {
+    let evidence = &limit.evidence;
+    let share = |share: Option<Ratio>| share.map(Ratio::get);
+    document::LoadLimits {
+        limited_by: limit.limit.name(),
+        knob: limit.knob.name(),
+        power_cap_binds: match limit.cap {
+            CapEffect::Binds => Some(true),
+            CapEffect::DoesNotBind => Some(false),
+            CapEffect::Unknown => None,
+        },
+        power_cap_w: evidence.power_cap.map(|cap| cap.get()),
+        throttled_by_power_cap: share(evidence.throttled_by_cap),
+        throttled_by_temperature: share(evidence.throttled_by_heat),
+        throttled_by_power_brake: share(evidence.throttled_by_brake),
+        core_use: share(evidence.units.cores),
+        tensor_use: share(evidence.units.tensor),
+        memory_bandwidth_use: share(evidence.units.memory),
+        text: limit.to_string(),
     }
 }
 

@@ -1,7 +1,9 @@
 //! Measured runs, for a terminal and as Markdown.
 
 use sweetspot_quantity::{Joules, Watts};
-use sweetspot_session::measure::{Measurement, PhaseSummary, RunMeasurement, TotalEnergy};
+use sweetspot_session::measure::{
+    DeviceRun, Measurement, PhaseSummary, RunMeasurement, TotalEnergy,
+};
 use sweetspot_stats::Summary;
 
 use crate::table::Table;
@@ -16,6 +18,7 @@ pub fn measurement_text(measurement: &Measurement) -> Text {
             parts.push(headline(measurement, run));
             parts.push(devices(run).into());
             parts.extend(items_sentence(run).map(Text::from));
+            parts.extend(limit_sentences(run).map(Text::from));
             parts.extend(idle_sentence(measurement, run).map(Text::from));
             parts.extend(phases(run));
         }
@@ -25,6 +28,9 @@ pub fn measurement_text(measurement: &Measurement) -> Text {
             parts.push(runs_table(runs).into());
             if runs.iter().any(RunMeasurement::went_well) {
                 parts.push(summary_table(runs).into());
+            }
+            if let Some(limits) = runs.last().and_then(limit_sentences) {
+                parts.push(format!("Of the last run: {limits}").into());
             }
             if let Some(phases) = runs.last().and_then(phases) {
                 parts.extend([Text::from("Of the last run:"), phases]);
@@ -113,11 +119,7 @@ fn devices(run: &RunMeasurement) -> Table {
         "Method",
     ]);
     for device in &run.devices {
-        let id = device.device.id.as_str();
-        let label = match run.devices.len() {
-            1 => device.device.name.clone(),
-            _ => format!("{} {}", device.device.name, id.get(..12).unwrap_or(id)),
-        };
+        let label = device_label(run, device);
         rows.push(match &device.energy {
             Ok(measured) => {
                 let energy = &measured.energy;
@@ -162,6 +164,33 @@ fn items_sentence(run: &RunMeasurement) -> Option<String> {
         "{items:.0} items, {rate:.1} items/s{}",
         each.unwrap_or_default()
     ))
+}
+
+/// Says what limits the load on each device and which knob works; `None` if that is unknown for all.
+pub(crate) fn limit_sentences(run: &RunMeasurement) -> Option<String> {
+    let known = run.devices.iter().filter(|device| device.limit.is_known());
+    let lines = known.map(|device| match run.devices.len() {
+        1 => upper_first(&device.limit.to_string()),
+        _ => format!("{}: {}", device_label(run, device), device.limit),
+    });
+    let lines: Vec<String> = lines.collect();
+    (!lines.is_empty()).then(|| lines.join("\n"))
+}
+
+/// Returns a text with its first letter in upper case.
+fn upper_first(text: &str) -> String {
+    let mut letters = text.chars();
+    let first = letters.next().map(|letter| letter.to_ascii_uppercase());
+    first.into_iter().chain(letters).collect()
+}
+
+/// Returns the name of a device, and the beginning of its UUID if there are several.
+fn device_label(run: &RunMeasurement, device: &DeviceRun) -> String {
+    let id = device.device.id.as_str();
+    match run.devices.len() {
+        1 => device.device.name.clone(),
+        _ => format!("{} {}", device.device.name, id.get(..12).unwrap_or(id)),
+    }
 }
 
 /// Describes the idle power and the energy above it; `None` if the idle power was not measured.

@@ -100,6 +100,7 @@ mod tests {
                 ..Trace::default()
             },
             auxiliary: Vec::new(),
+            limits: Vec::new(),
         }]
     }
 

@@ -8,6 +8,7 @@ use sweetspot_measure::math::{
 use sweetspot_quantity::{Joules, Seconds};
 use sweetspot_workload::CommandExit;
 
+use super::limits::load_limit;
 use super::reports::Reports;
 use super::result::{
     DeviceRun, IdleEnergy, Measurement, PhaseSummary, RunMeasurement, TotalEnergy,
@@ -32,7 +33,7 @@ pub fn evaluate(
     let idle = idle.and_then(|span| idle_energy(request, &estimators, &span));
     let runs = runs
         .iter()
-        .map(|run| evaluate_run(request, devices, &estimators, run, idle.as_ref()).0)
+        .map(|run| evaluate_run(request, devices, recorded, &estimators, run, idle.as_ref()).0)
         .collect();
     Measurement {
         command: request
@@ -62,12 +63,17 @@ pub fn evaluate_with_others(
         .map(|one| EnergyEstimator::new(&one.trace))
         .collect();
     let (of_job, of_others) = estimators.split_at(job.len().min(estimators.len()));
-    let (measured, window) = evaluate_run(request, job, of_job, run, None);
+    let (measured, window) = evaluate_run(request, job, recorded, of_job, run, None);
+    let of_others = recorded.iter().skip(job.len()).zip(of_others);
     let others = others.iter().zip(of_others);
-    let others = others.map(|(device, estimator)| DeviceRun {
-        device: device.clone(),
-        energy: window_energy(request, estimator, &window),
-        phases: None,
+    let others = others.map(|(device, (recorded, estimator))| {
+        let energy = window_energy(request, estimator, &window);
+        DeviceRun {
+            device: device.clone(),
+            limit: load_limit(recorded, &energy, &window),
+            energy,
+            phases: None,
+        }
     });
     (measured, others.collect())
 }
@@ -110,6 +116,7 @@ fn idle_energy(
 fn evaluate_run(
     request: &MeasureRequest,
     devices: &[Descriptor],
+    recorded: &[DeviceRecording],
     estimators: &[EnergyEstimator<'_>],
     run: &MeasuredRun,
     idle: Option<&IdleEnergy>,
@@ -132,13 +139,15 @@ fn evaluate_run(
     };
     let device_runs: Vec<DeviceRun> = devices
         .iter()
-        .zip(estimators)
+        .zip(recorded.iter().zip(estimators))
         .enumerate()
-        .map(|(index, (device, estimator))| {
+        .map(|(index, (device, (recorded, estimator)))| {
             let spans = reports.phases_of(index, devices.len(), &request.window);
+            let energy = window_energy(request, estimator, &window);
             DeviceRun {
                 device: device.clone(),
-                energy: window_energy(request, estimator, &window),
+                limit: load_limit(recorded, &energy, &window),
+                energy,
                 phases: (!spans.is_empty()).then(|| estimator.phases(&spans, &window)),
             }
         })

@@ -2,6 +2,7 @@
 
 mod error;
 mod evaluate;
+mod limits;
 mod machine;
 mod reports;
 mod result;

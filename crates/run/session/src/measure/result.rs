@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use sweetspot_control::limit::LoadLimit;
 use sweetspot_device::Descriptor;
 use sweetspot_measure::math::{Attribution, AttributionError, CheckedEnergy};
 use sweetspot_quantity::{Joules, Seconds, Watts};
@@ -46,6 +47,8 @@ pub struct DeviceRun {
     pub device: Descriptor,
     /// The device's energy in the measurement window, or why it is unknown.
     pub energy: Result<CheckedEnergy, String>,
+    /// What limited the load on this device, and which knob works.
+    pub limit: LoadLimit,
     /// The energy of each phase on this device, or why it is unknown; `None` if the command marked no phases.
     pub phases: Option<Result<Attribution, AttributionError>>,
 }

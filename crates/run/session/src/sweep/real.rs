@@ -146,7 +146,7 @@ impl RealSweep {
         let folder = Some(folder.to_owned());
         let mut store = None;
         let runner = self.runner(outline, points, &mut store, folder, options, observer)?;
-        runner.run_and_restore(|runner| runner.run_task(task)?.finish())
+        runner.run_and_restore(|runner| Ok(runner.run_task(task)?.finish()?.record))
     }
 
     /// Leases the GPUs, unless the sweep is read-only, and creates the runner that makes the runs.

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use sweetspot_control::limit::LoadLimit;
 use sweetspot_device::Descriptor;
 use sweetspot_measure::Sampler;
 use sweetspot_quantity::Watts;
@@ -35,9 +36,16 @@ pub struct UnfinishedRun {
     pub samples: Option<PathBuf>,
 }
 
+/// The complete record of a run.
+pub struct FinishedRun {
+    pub record: RunRecord,
+    /// What limited the load on the first GPU of the job; `None` if that is unknown.
+    pub limit: Option<LoadLimit>,
+}
+
 impl UnfinishedRun {
     /// Waits for the last readings and completes the record.
-    pub fn finish(self) -> Result<RunRecord, SessionError> {
+    pub fn finish(self) -> Result<FinishedRun, SessionError> {
         let mut recorded = self.sampler.collect()?;
         for (recorded, cap) in recorded.iter_mut().zip(&self.caps) {
             recorded.trace.model.cap = *cap;
@@ -49,7 +57,10 @@ impl UnfinishedRun {
             written.map_err(|problem| StudyError::Samples { file, problem })?;
         }
         if let RunEnding::Failed(_) = self.record.end {
-            return Ok(self.record);
+            return Ok(FinishedRun {
+                record: self.record,
+                limit: None,
+            });
         }
         let (job, others) = self.devices.split_at(self.job_gpus);
         let (measured, others) =
@@ -57,7 +68,11 @@ impl UnfinishedRun {
         let mut record = self.record;
         record.warnings.extend(measured.warnings.iter().cloned());
         record.end = RunEnding::Done(run_result(&measured, &others));
-        Ok(record)
+        let limit = measured.devices.first().map(|device| device.limit);
+        Ok(FinishedRun {
+            record,
+            limit: limit.filter(LoadLimit::is_known),
+        })
     }
 }
 

@@ -19,7 +19,7 @@ use sweetspot_workload::{
 };
 
 use super::real::RealSweep;
-use super::record::{UnfinishedRun, find_failure};
+use super::record::{FinishedRun, UnfinishedRun, find_failure};
 use super::{SweepError, SweepOptions, TimeLeft};
 use crate::SessionError;
 use crate::measure::{MeasureRequest, MeasuredRun, RunContext};
@@ -40,7 +40,7 @@ pub struct SweepRunner<'a, 'b> {
     /// Reads all devices for as long as the sweep lasts.
     pub sampler: Arc<Sampler>,
     /// The previous run and the thread that waits for its last readings.
-    pub finishing: Option<(Task, JoinHandle<Result<RunRecord, SessionError>>)>,
+    pub finishing: Option<(Task, JoinHandle<Result<FinishedRun, SessionError>>)>,
     /// The format of progress that the user was told about.
     pub recognised: Option<RecognisedFormat>,
 }
@@ -203,8 +203,8 @@ impl SweepRunner<'_, '_> {
             return Ok(());
         };
         self.points[task.configuration].remove(task);
-        let record = match thread.join() {
-            Ok(record) => record?,
+        let FinishedRun { record, limit } = match thread.join() {
+            Ok(finished) => finished?,
             Err(panic) => std::panic::resume_unwind(panic),
         };
         let id = self.outline.plan.id(task);
@@ -217,6 +217,10 @@ impl SweepRunner<'_, '_> {
         }
         self.points[task.configuration].add(record.clone());
         self.report_progress(|observer, progress| observer.run_done(progress, &record));
+        let is_reference = task.configuration == self.outline.plan.reference && task.repeat == 0;
+        if let Some(limit) = limit.filter(|_| is_reference) {
+            self.observer.note(&format!("at the reference, {limit}"));
+        }
         Ok(())
     }
 

@@ -158,6 +158,8 @@ impl LiveGpu<'_> {
         self.record
             .sensors
             .advance(seconds, step.power.get(), current.is_some());
+        let bounds = self.chip.bounds(&state, limits, &load);
+        self.record.sensors.count_limits(seconds, bounds);
         let (now, energy) = (self.record.now, state.energy().get());
         for (index, slot) in self.record.slots.iter_mut().enumerate() {
             if Some(index) == current {

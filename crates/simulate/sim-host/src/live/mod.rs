@@ -9,7 +9,7 @@ use sweetspot_quantity::{Celsius, Joules, Megahertz, Ratio, Seconds, Watts};
 use sweetspot_sim::{Chip, GpuProfile, State};
 
 use crate::job::{MAX_JOBS, Slot};
-use crate::sensors::{PowerSensor, Sample, Sensors};
+use crate::sensors::{LimitTimes, PowerSensor, Sample, Sensors};
 
 /// The state of a GPU as it is stored in its file.
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
@@ -130,6 +130,11 @@ impl LiveGpu<'_> {
     /// The share of recent time in which kernels ran.
     pub fn utilisation(&self) -> Ratio {
         self.record.sensors.utilisation()
+    }
+
+    /// The total times for which something limited the GPU, since its creation.
+    pub fn limit_times(&self) -> LimitTimes {
+        self.record.sensors.limit_times()
     }
 
     /// The temperature of the chip.

@@ -4,7 +4,7 @@ use sweetspot_quantity::{Joules, Megahertz, Ratio, Seconds, Watts};
 
 use super::cycle::Cycle;
 use super::decay::DecayRate;
-use super::state::{Limits, Load, State, Step};
+use super::state::{Bounds, Limits, Load, State, Step};
 use super::voltage::Voltage;
 use crate::profile::GpuProfile;
 
@@ -161,6 +161,34 @@ impl Chip {
             time: Seconds::new(time),
             power: Watts::new(power),
             done: Ratio::new(done),
+        }
+    }
+
+    /// What limits a load at the clock after a [`Chip::step`] with it.
+    pub fn bounds(&self, state: &State, limits: &Limits, load: &Load) -> Bounds {
+        let is_capped = state.target < limits.highest_clock;
+        match *load {
+            Load::None | Load::Waiting { .. } => Bounds::default(),
+            Load::Exchange { .. } => Bounds {
+                is_capped,
+                ..Bounds::default()
+            },
+            Load::Kernels {
+                launch,
+                core,
+                memory,
+                ..
+            } => {
+                let core = core.get() / state.clock;
+                let memory = memory.get() * limits.memory_slowness;
+                let whole = overlapped(launch.get(), core + memory);
+                let share = |part: f64| Ratio::new(if whole > 0.0 { part / whole } else { 0.0 });
+                Bounds {
+                    is_capped,
+                    core: share(core),
+                    memory: share(memory),
+                }
+            }
         }
     }
 

@@ -12,4 +12,4 @@ mod voltage;
 
 pub use chip::Chip;
 pub use cycle::Cycle;
-pub use state::{Limits, Load, State, Step};
+pub use state::{Bounds, Limits, Load, State, Step};

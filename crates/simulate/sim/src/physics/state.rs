@@ -66,6 +66,17 @@ pub struct Step {
     pub done: Ratio,
 }
 
+/// What limits the work of a GPU.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Bounds {
+    /// Whether the power cap keeps the clock below the highest that the settings allow.
+    pub is_capped: bool,
+    /// The share of the time in which the cores limit the work, so that it scales with the core clock.
+    pub core: Ratio,
+    /// The share of the time in which the memory limits the work, so that it scales with the memory clock.
+    pub memory: Ratio,
+}
+
 impl State {
     /// Converts the state to plain numbers, for storage.
     pub const fn to_array(self) -> [f64; 5] {
