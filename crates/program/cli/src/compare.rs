@@ -12,7 +12,9 @@ use sweetspot_study::{Store, Study};
 use crate::args::CompareArgs;
 use crate::documents::{Content, Documents, FigureFolder, Format};
 use crate::exit::Outcome;
+use crate::next_step::after_change;
 use crate::report::is_unmet;
+use crate::typed::typed_with;
 
 /// Runs `sweetspot compare`.
 pub fn run(args: &CompareArgs) -> Result<Outcome> {
@@ -24,13 +26,9 @@ pub fn run(args: &CompareArgs) -> Result<Outcome> {
     let written = documents.write(
         Content::default()
             .text(|| compare_text(&compared))
-            .next_step((!documents.has(Format::Html)).then(|| {
-                let studies = args.studies.iter().map(|study| study.display().to_string());
-                let studies = studies.collect::<Vec<_>>().join(" ");
-                Line::with_command(
-                    "Figures:",
-                    &format!("sweetspot compare {studies} --export-html compare.html"),
-                )
+            .next_step(Some(match documents.has(Format::Html) {
+                false => Line::with_command("Figures:", &typed_with("--export-html compare.html")),
+                true => after_change(&args.studies[0]),
             }))
             .json(|| compare_json(&compared))
             .csv(|| compare_csv(&compared))

@@ -3,13 +3,14 @@
 use anyhow::Result;
 use sweetspot_control::hold::{HoldGoal, HoldMode, fine_batches};
 use sweetspot_device::SensorKind;
-use sweetspot_report::{Text, figure_svg, hold_figure, hold_json, hold_text};
+use sweetspot_report::{Line, Text, figure_svg, hold_figure, hold_json, hold_text};
 use sweetspot_session::hold::{HoldKnob, HoldRequest, HoldResult, default_batches, hold, set_cap};
 
 use crate::args::{HoldArgs, HoldCommand, KnobName, ModeName, ObjectiveName, SensorName};
 use crate::documents::{Content, Documents, Format, print};
 use crate::exit::Outcome;
 use crate::guard_launcher::GuardLauncher;
+use crate::next_step::after_hold;
 use crate::observer::TerminalObserver;
 use crate::run::is_read_only;
 
@@ -20,7 +21,8 @@ const LARGEST_BATCH: u64 = 256;
 pub fn run(args: HoldArgs) -> Result<Outcome> {
     if let Some(HoldCommand::Set { cap, pid }) = args.command {
         let answer = set_cap(cap, pid)?;
-        print(format!("{answer}\n"))?;
+        let next = Line::with_command("The GPU at the moment:", "sweetspot devices");
+        print(Text::from(answer.to_string()) + Text::empty_line() + next)?;
         return Ok(Outcome::DONE);
     }
     let documents = Documents::open([
@@ -28,9 +30,10 @@ pub fn run(args: HoldArgs) -> Result<Outcome> {
         (Format::Svg, args.export_svg.as_deref()),
     ])?;
     let guard = GuardLauncher::new(&args.sudo)?;
-    let request = request(args, documents.on_stdout());
+    let request = request(&args, documents.on_stdout());
     let held = hold(&request, guard.program(), &mut TerminalObserver::new())?;
-    let written = documents.write(content(&held));
+    let next = after_hold(&args, &held);
+    let written = documents.write(content(&held).next_step(next));
     Ok(Outcome {
         command: Some(held.ended),
         is_met: held.verdict.is_met() != Some(false),
@@ -41,12 +44,12 @@ pub fn run(args: HoldArgs) -> Result<Outcome> {
 }
 
 /// The request that the flags describe; `keep_stdout` reserves standard output for a document.
-fn request(args: HoldArgs, keep_stdout: bool) -> HoldRequest {
+fn request(args: &HoldArgs, keep_stdout: bool) -> HoldRequest {
     HoldRequest {
-        device: args.device,
-        command: args.cmd,
+        device: args.device.clone(),
+        command: args.cmd.clone(),
         cap: args.below,
-        cap_file: args.cap_file,
+        cap_file: args.cap_file.clone(),
         knob: match args.knob {
             KnobName::Auto => HoldKnob::Auto,
             KnobName::Batch => HoldKnob::Batch,
@@ -67,8 +70,8 @@ fn request(args: HoldArgs, keep_stdout: bool) -> HoldRequest {
             ObjectiveName::Throughput => HoldGoal::Throughput,
             ObjectiveName::EnergyPerItem => HoldGoal::EnergyPerItem,
         },
-        batches: match (args.batches, args.knob, args.mode) {
-            (Some(sizes), ..) => sizes.0,
+        batches: match (&args.batches, args.knob, args.mode) {
+            (Some(sizes), ..) => sizes.0.clone(),
             (None, KnobName::Auto, None) => fine_batches(LARGEST_BATCH),
             _ => default_batches(),
         },

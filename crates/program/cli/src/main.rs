@@ -40,6 +40,7 @@ mod study;
 mod sweep;
 mod terminal;
 mod tune;
+mod typed;
 mod without_gpu;
 
 use std::io::Write;

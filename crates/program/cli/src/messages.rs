@@ -2,9 +2,9 @@
 //!
 //! Failures to write are ignored: standard error may be closed or full, and the exit code reports errors too.
 
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 
-use sweetspot_report::{Role, Text};
+use sweetspot_report::{Line, Role, Text};
 
 use crate::terminal::{stderr_has_colours, stderr_layout};
 
@@ -35,6 +35,14 @@ fn prefix(role: Role, has_colours: bool) -> String {
     match has_colours {
         true => format!("{style}sweetspot:{style:#}"),
         false => "sweetspot:".to_owned(),
+    }
+}
+
+/// Prints what to do next after a command whose standard output belongs to the user's command or to a script. It is for
+/// people only: it is left out where standard error is not a terminal.
+pub fn print_next_step(step: Line) {
+    if std::io::stderr().is_terminal() {
+        print_text(&step.into());
     }
 }
 

@@ -12,6 +12,7 @@ use sweetspot_study::Store;
 use crate::args::{NetworkArgs, RowGrouping};
 use crate::documents::{Content, Documents, print};
 use crate::exit::Outcome;
+use crate::typed::typed_with;
 
 /// Runs `sweetspot network`.
 pub fn run(args: NetworkArgs) -> Result<Outcome> {
@@ -65,11 +66,17 @@ pub fn run(args: NetworkArgs) -> Result<Outcome> {
     let written = documents.write(
         Content::default()
             .text(|| network_text(&view))
-            .next_step(gpu.is_none().then(|| {
-                Line::with_command(
-                    "Bounds on a GPU:",
-                    &format!("sweetspot network {name} --simulate v100"),
-                )
+            .next_step(Some(match (gpu.is_none(), args.by) {
+                (true, _) => Line::with_command("Bounds on a GPU:", &typed_with("--simulate v100")),
+                (false, RowGrouping::Layer) => {
+                    Line::with_command("Sums by kind of layer:", &typed_with("--by kind"))
+                }
+                (false, RowGrouping::Kind) if !documents.is_empty() => {
+                    Line::with_command("Other networks:", "sweetspot network --list")
+                }
+                (false, RowGrouping::Kind) => {
+                    Line::with_command("As a file:", &typed_with("--export-json network.json"))
+                }
             }))
             .json(|| network_json(&view))
             .csv(|| network_csv(&view))

@@ -4,21 +4,22 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use sweetspot_device::Settings;
-use sweetspot_report::recommendation;
+use sweetspot_report::{Line, Text, recommendation};
 use sweetspot_session::measure::{MeasureRequest, ProgressSource};
 use sweetspot_session::{
     DevicesError, GuardWriter, RunRequest, SessionError, StudyOrigin, restore_all,
     run as run_session, run_measured, serve_as_guard, unrestored_devices,
 };
 use sweetspot_study::{Configuration, Store};
-use sweetspot_workload::GuardProgram;
+use sweetspot_workload::{CommandExit, GuardProgram};
 
 use crate::args::{GuardArgs, RunArgs};
 use crate::documents::{Documents, print};
 use crate::exit::Outcome;
 use crate::guard_launcher::GuardLauncher;
 use crate::measure::{content, outcome};
-use crate::messages::{print_error, print_warning};
+use crate::messages::{print_error, print_next_step, print_warning};
+use crate::next_step::{after_measured_run, after_unmeasured_run};
 use crate::observer::TerminalObserver;
 
 /// Runs `sweetspot run`.
@@ -115,7 +116,8 @@ fn run_with_measurement(
     let done = run_measured(request, &measure, guard, &mut observer)?;
     let measured = match &done.measured {
         Some((measurement, recording)) => {
-            let written = documents.write(content(measurement, recording));
+            let next = after_measured_run(measurement);
+            let written = documents.write(content(measurement, recording).next_step(next));
             outcome(measurement, written)
         }
         None => Outcome::met(false),
@@ -131,6 +133,9 @@ fn run_with_measurement(
 fn run_without_measurement(request: &RunRequest, guard: GuardProgram<'_>) -> Result<Outcome> {
     let mut observer = TerminalObserver::new();
     let result = run_session(request, guard, &mut observer)?;
+    if result.ended == CommandExit::Code(0) {
+        print_next_step(after_unmeasured_run());
+    }
     Ok(Outcome {
         command: Some(result.ended),
         is_restored: result.restored,
@@ -173,6 +178,8 @@ pub fn restore() -> Result<Outcome> {
             }
         }
     }
+    let next = Line::with_command("The settings of the GPUs:", "sweetspot devices");
+    print(Text::empty_line() + next)?;
     Ok(Outcome::met(is_restored))
 }
 

@@ -5,6 +5,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use rustix::process::{getegid, geteuid, getgroups};
 use sweetspot_device::DeviceId;
+use sweetspot_report::{Line, Text};
 use sweetspot_service::install::{Installation, install, uninstall};
 use sweetspot_service::policy::{Account, Gpu, SystemAccounts, explain};
 use sweetspot_service::{ServiceFiles, load_policy, serve_users};
@@ -23,13 +24,23 @@ pub fn run(args: &ServeArgs) -> Result<Outcome> {
             nvml: args.files.nvml.clone(),
             start: true,
         };
-        let done = match args.install {
-            true => install(&installation)?,
-            false => uninstall(&installation)?,
+        let (done, next) = match args.install {
+            true => (
+                install(&installation)?,
+                Line::with_command(
+                    "What a user may change:",
+                    "sweetspot policy check --user NAME",
+                ),
+            ),
+            false => (
+                uninstall(&installation)?,
+                Line::with_command("What works without it:", "sweetspot doctor"),
+            ),
         };
         for sentence in done {
             print(format!("{sentence}\n"))?;
         }
+        print(Text::empty_line() + next)?;
         return Ok(Outcome::DONE);
     }
     serve_users(&ServiceFiles {
@@ -67,6 +78,11 @@ fn check_policy(user: Option<&str>, file: &Path) -> Result<Outcome> {
         .map(|(index, id)| Gpu { index: *index, id })
         .collect();
     print(explain(&policy, &name, &account, &gpus))?;
+    let next = Line::with_command(
+        "Whether the service runs and allows it:",
+        "sweetspot doctor",
+    );
+    print(Text::empty_line() + next)?;
     Ok(Outcome::DONE)
 }
 

@@ -1,7 +1,7 @@
 //! `sweetspot simulate`.
 
 use anyhow::{Result, bail};
-use sweetspot_papers::{Profiles, SimulatorDeviations, deviations, deviations_of, studies};
+use sweetspot_papers::{Profiles, SimulatorDeviations, deviations, deviations_of, papers, studies};
 use sweetspot_report::{Line, Text, deviations_summary, deviations_text, profiles_text};
 use sweetspot_session::SessionError;
 use sweetspot_sim::{gpus, nodes, workloads};
@@ -57,11 +57,26 @@ pub fn run(args: SimulateArgs) -> Result<Outcome> {
         true => print(deviations_summary(&studies))?,
         false => print_as(&args, &deviations_text(&studies))?,
     }
+    if !args.markdown {
+        print(Text::empty_line() + after_deviations(&studies))?;
+    }
     let is_met = studies.iter().all(|study| {
         let (met, judged) = study.count_met();
         met == judged
     });
     Ok(Outcome::met(is_met))
+}
+
+/// After the deviations: a published study itself, on the simulator.
+fn after_deviations(studies: &[SimulatorDeviations]) -> Line {
+    let mut names = studies.iter().map(|study| study.study.replace('_', "-"));
+    match names.find(|name| papers().any(|paper| paper == name)) {
+        Some(name) => Line::with_command(
+            "The study itself, on the simulator:",
+            &format!("sweetspot reproduce {name}"),
+        ),
+        None => Line::with_command("All profiles:", "sweetspot simulate --list"),
+    }
 }
 
 /// Prints a text for people, or as Markdown.

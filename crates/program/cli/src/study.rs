@@ -14,8 +14,11 @@ use crate::confirm::ask_user;
 use crate::documents::{Documents, Written, print, study_content};
 use crate::exit::Outcome;
 use crate::guard_launcher::GuardLauncher;
+use crate::messages;
+use crate::next_step::after_change;
 use crate::progress::ProgressDisplay;
 use crate::sweep::check_read_only;
+use crate::typed::shell_word;
 
 /// Runs `sweetspot study`.
 pub fn run(args: StudyArgs) -> Result<Outcome> {
@@ -32,6 +35,7 @@ pub fn run(args: StudyArgs) -> Result<Outcome> {
                     "\n{waiting} results of tasks are not part of the study yet: `sweetspot study gather` adds them\n"
                 ))?;
             }
+            print_next_step(after_change(store.folder()))?;
         }
         StudyCommand::Export {
             study,
@@ -45,7 +49,8 @@ pub fn run(args: StudyArgs) -> Result<Outcome> {
             let store = Store::open(&find_folder(&study))?;
             let criteria = criteria.criteria_for(&store.outline()?.definition, prefer)?;
             let study = store.study(energy_of)?;
-            let mut content = study_content(Some(&store), &study, &criteria);
+            let mut content = study_content(Some(&store), &study, &criteria)
+                .next_step(Some(after_change(store.folder())));
             if documents.is_empty() {
                 content = content.text(|| study_text(&study, &criteria));
             }
@@ -56,22 +61,31 @@ pub fn run(args: StudyArgs) -> Result<Outcome> {
             let before = Store::open(&folder)?.stored_runs()?.runs;
             let runs = Store::resume(&folder)?.stored_runs()?.runs;
             print(format!("{} runs added, {runs} in total\n", runs - before))?;
+            print_next_step(after_change(&folder))?;
         }
         StudyCommand::Merge { studies, output } => {
             let folders: Vec<PathBuf> = studies.iter().map(|study| find_folder(study)).collect();
             let merged = sweetspot_study::merge(&folders, &output)?;
             print(format!("{merged} runs in {}\n", output.display()))?;
+            print_next_step(after_change(&output))?;
         }
         StudyCommand::Delete { studies, yes } => {
             for study in studies {
                 delete_study(&find_folder(&study), yes)?;
             }
+            let rest = Line::with_command("The studies that are left:", "sweetspot study list");
+            print_next_step(rest)?;
         }
     }
     Ok(Outcome {
         written,
         ..Outcome::DONE
     })
+}
+
+/// Prints what to do next, below a result.
+fn print_next_step(step: Line) -> Result<()> {
+    Ok(print(Text::empty_line() + step)?)
 }
 
 /// Finds the folder of a study from its folder, a file in it, or its name below studies/.
@@ -103,7 +117,11 @@ fn list_studies(folder: &Path) -> Result<()> {
         Err(error)
             if error.kind() == std::io::ErrorKind::NotFound && folder == Path::new("studies") =>
         {
-            print("no studies found: `sweetspot sweep` creates one\n")?;
+            print("no studies found\n")?;
+            print_next_step(Line::with_command(
+                "Make one:",
+                "sweetspot sweep --simulate v100 --network resnet50",
+            ))?;
             return Ok(());
         }
         Err(error) => {
@@ -174,5 +192,10 @@ pub fn run_task(args: &TaskArgs) -> Result<Outcome> {
     };
     let file = write_task(&folder, args.id, &record)?;
     print(format!("{}\n", file.display()))?;
+    let gather = format!(
+        "sweetspot study gather {}",
+        shell_word(&folder.display().to_string())
+    );
+    messages::print_next_step(Line::with_command("Add it to the study:", &gather));
     Ok(Outcome::met(matches!(record.end, RunEnding::Done(_))))
 }

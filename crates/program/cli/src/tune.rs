@@ -48,7 +48,7 @@ pub fn run(args: TuneArgs) -> Result<Outcome> {
             (result.job, Some(result.ended))
         }
     };
-    let content = content(&job).next_step(after_tuning(&args, &job));
+    let content = content(&job).next_step(Some(after_tuning(&args, &job)));
     let written = documents.write(content);
     Ok(outcome(&job, ended, &request, written))
 }

@@ -2,6 +2,8 @@
 
 use std::ffi::OsString;
 
+use crate::typed::shell_word;
+
 /// The commands that use GPUs, each with its form in virtual time, if it has one.
 const COMMANDS: [(&str, Option<&str>); 6] = [
     (
@@ -47,15 +49,6 @@ fn simulated_form_of(words: Vec<OsString>) -> Option<String> {
         (Some(form), false) => format!("without a GPU, try `{form}`"),
         (None, _) => format!("without a GPU, use a simulated one: {on_host}"),
     })
-}
-
-/// A word as a shell reads it.
-pub fn shell_word(word: &str) -> String {
-    let is_plain = |letter: char| letter.is_alphanumeric() || "_-+=:,./@%^".contains(letter);
-    match !word.is_empty() && word.chars().all(is_plain) {
-        true => word.to_owned(),
-        false => format!("'{}'", word.replace('\'', "'\\''")),
-    }
 }
 
 #[cfg(test)]

@@ -21,6 +21,7 @@ mod log;
 mod measure;
 mod mistyped;
 mod network;
+mod next_steps;
 mod progress;
 mod replay;
 mod report;

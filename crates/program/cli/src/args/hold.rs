@@ -147,7 +147,7 @@ pub enum HoldCommand {
 }
 
 /// The names of the knobs on the command line.
-#[derive(Clone, Copy, Debug, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum KnobName {
     Auto,
     Batch,

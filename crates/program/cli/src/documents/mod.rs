@@ -84,13 +84,15 @@ impl Documents {
     /// Prints the text for the terminal, then renders and writes each requested document.
     pub fn write(&self, mut content: Content<'_>) -> Written {
         let mut results = WriteResults::default();
-        if let Some(text) = content.text.take()
-            && !self.on_stdout()
-        {
+        if !self.on_stdout() {
+            let text = content.text.take().map(|text| text());
             let next = content.next_step.take();
-            let next = next.map(|step| Text::empty_line() + step);
-            let text = text() + next.unwrap_or_default();
-            results.add_stdout(print(text).map_err(Into::into));
+            let shown = match (text, next) {
+                (Some(text), Some(step)) => text + Text::empty_line() + step,
+                (Some(text), None) => text,
+                (None, step) => step.map(Text::from).unwrap_or_default(),
+            };
+            results.add_stdout(print(shown).map_err(Into::into));
         }
         for note in &content.notes {
             print_warning(note);

@@ -14,6 +14,7 @@ use crate::args::FitArgs;
 use crate::documents::{Content, Documents, Format, Written, print};
 use crate::exit::Outcome;
 use crate::messages::print_text;
+use crate::typed::typed_with;
 
 pub use rows::{RowsFit, fit_rows};
 
@@ -116,10 +117,14 @@ fn write_fit(
         show(table.clone())?;
     }
     let written = documents.write(content.text(|| table.clone()));
-    if let Some(output) = output.filter(|output| *output != Path::new("-"))
-        && written == Written::Everything
-    {
-        let next_step = next_step(&output.display().to_string());
+    let next_step = match output {
+        Some(output) if output == Path::new("-") => None,
+        Some(output) => Some(next_step(&output.display().to_string())),
+        None => Some(
+            Line::with_command("Keep the profile:", &typed_with("--output profile.toml")).into(),
+        ),
+    };
+    if let Some(next_step) = next_step.filter(|_| written == Written::Everything) {
         show(Text::empty_line() + next_step)?;
     }
     Ok(written)
