@@ -136,6 +136,21 @@ mod tests {
     }
 
     #[test]
+    fn words_of_a_command_are_not_broken() {
+        let script = "for n in 1 2 3; do ./train --step $n; done";
+        let line = Line::with_command("Next:", &format!("sweetspot sweep -- sh -c '{script}' x"));
+        assert_eq!(
+            wrapped(&line, 30),
+            [
+                "Next: sweetspot sweep -- sh \\",
+                "  -c \\",
+                &format!("  '{script}' \\"),
+                "  x"
+            ]
+        );
+    }
+
+    #[test]
     fn wrapped_command_is_still_one_command() {
         let line = Line::with_command(
             "Figures:",

@@ -19,7 +19,7 @@ pub const WORD_PARTS: [char; 10] = ['/', '_', '-', '.', ',', ':', ';', '@', '=',
 /// The least room at the end of a line for the beginning of a word that is longer than a line.
 const MIN_PART: usize = 8;
 
-/// Wraps a line between words. A word that is longer than a line is broken.
+/// Wraps a line between words. A word that is longer than a line is broken, unless it belongs to a command.
 pub fn wrap(line: &Styled, wrapping: Wrapping) -> Vec<Styled> {
     let Wrapping {
         columns, indent, ..
@@ -48,7 +48,14 @@ pub fn wrap(line: &Styled, wrapping: Wrapping) -> Vec<Styled> {
         }
         let is_at_start = current.plain().trim().is_empty();
         let full_line = room.saturating_sub(indent);
-        if is_at_start || word.width() - leading_spaces(&word) > full_line {
+        if is_command && is_at_start {
+            // The shell would read the parts of a broken word as two: the terminal itself wraps it.
+            current.append(&word);
+            at = end;
+            continue;
+        }
+        let is_too_long = word.width() - leading_spaces(&word) > full_line;
+        if !is_command && (is_at_start || is_too_long) {
             // The word does not fit into any line.
             let spaces = if is_at_start {
                 0
