@@ -62,6 +62,10 @@ fn prices_in_the_file_make_the_objective_cost_work() {
         cheaper.contains(" CHF ") && cheaper != with_file,
         "{cheaper}"
     );
+    // A study keeps its own objective, so that it can be resumed without a price.
+    shown(folder, &format!("{SWEEP} --objective energy --study two"));
+    write_config(folder, "objective = \"cost\"\n");
+    shown(folder, "sweep --resume two");
     // The objective of the file is that of a study without one.
     write_config(folder, &format!("objective = \"cost\"\n{prices}"));
     let default = shown(folder, "report one");

@@ -30,10 +30,11 @@ use definition::{definition_per_network, read_definition};
 pub fn run(args: Box<SweepArgs>) -> Result<Outcome> {
     let args = *args;
     // Bad criteria are reported before anything runs.
-    reject_missing_price(&args.criteria.criteria()?)?;
+    let criteria = args.criteria.criteria()?;
     if let Some(study) = &args.resume {
         return resume(&args, study);
     }
+    reject_missing_price(&criteria)?;
     let definition = read_definition(&args)?;
     if let Some(path) = &args.write_study {
         let documents = Documents::open([(Format::Toml, Some(path.as_path()))])?;
@@ -98,6 +99,10 @@ fn resume(args: &SweepArgs, study: &Path) -> Result<Outcome> {
     let mut store = Store::resume(&folder)?;
     let mut outline = store.outline()?;
     check_read_only(&outline, args.read_only)?;
+    let criteria = args
+        .criteria
+        .criteria_for(&outline.definition, args.prefer)?;
+    reject_missing_price(&criteria)?;
     if let Some(repeat) = args.repeat {
         outline.raise_repeats(repeat)?;
     }
