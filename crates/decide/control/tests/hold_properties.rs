@@ -3,8 +3,8 @@
 
 use proptest::prelude::*;
 use sweetspot_control::hold::{
-    CompletedBatch, DeviceKnob, HoldConfig, HoldEvent, HoldGoal, HoldMode, HoldStatistics, Holder,
-    PowerReading,
+    CapOn, CompletedBatch, DeviceKnob, HoldConfig, HoldEvent, HoldGoal, HoldMode, HoldStatistics,
+    Holder, PowerReading,
 };
 use sweetspot_device::Knob;
 use sweetspot_quantity::{Megahertz, Seconds, Watts};
@@ -209,7 +209,7 @@ proptest! {
             _ => sizes,
         };
         let mut holder = Holder::new(config).unwrap();
-        let mut statistics = HoldStatistics::new(Watts::new(150.0), Seconds::new(1.0));
+        let mut statistics = HoldStatistics::new(Watts::new(150.0), CapOn::default());
         let (mut now, mut failed) = (0.0, u64::MAX);
         for (later, event) in events {
             now += later;

@@ -50,6 +50,7 @@ fn request(args: &HoldArgs, keep_stdout: bool) -> HoldRequest {
         command: args.cmd.clone(),
         cap: args.below,
         cap_file: args.cap_file.clone(),
+        cap_on: args.cap_on.unwrap_or_default(),
         knob: match args.knob {
             KnobName::Auto => HoldKnob::Auto,
             KnobName::Batch => HoldKnob::Batch,

@@ -1,6 +1,8 @@
 //! One line on the terminal that shows the current state and is overwritten.
 
-use std::io::{IsTerminal, Write, stderr};
+use std::io::{IsTerminal, stderr};
+
+use sweetspot_workload::{clear_status, show_status};
 
 use crate::messages::print_note;
 use crate::terminal::columns_of;
@@ -8,14 +10,12 @@ use crate::terminal::columns_of;
 /// A status line on standard error; nothing is shown if standard error is not a terminal.
 pub struct LiveLine {
     is_terminal: bool,
-    has_text: bool,
 }
 
 impl LiveLine {
     pub fn new() -> Self {
         Self {
             is_terminal: stderr().is_terminal(),
-            has_text: false,
         }
     }
 
@@ -24,28 +24,22 @@ impl LiveLine {
         self.is_terminal
     }
 
-    /// Replaces the line and leaves the cursor at its start, so output of the user's command overwrites the line.
-    pub fn show(&mut self, text: &str) {
+    /// Replaces the line, below the output of the user's command.
+    pub fn show(&self, text: &str) {
         if self.is_terminal {
-            let _ = write!(
-                stderr(),
-                "\r\x1b[K{}\r",
-                truncate(text, columns_of(&stderr()))
-            );
-            self.has_text = true;
+            show_status(&truncate(text, columns_of(&stderr())));
         }
     }
 
     /// Erases the line.
-    pub fn clear(&mut self) {
-        if self.has_text {
-            let _ = write!(stderr(), "\r\x1b[K");
-            self.has_text = false;
+    pub fn clear(&self) {
+        if self.is_terminal {
+            clear_status();
         }
     }
 
     /// Prints a message on a line of its own.
-    pub fn print_message(&mut self, message: &str) {
+    pub fn print_message(&self, message: &str) {
         self.clear();
         print_note(message);
     }

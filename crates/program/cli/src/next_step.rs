@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use sweetspot_control::hold::UnusedRemedy;
 use sweetspot_control::tune::{GiveUpReason, TuneKnob, TunedJob};
 use sweetspot_device::Settings;
 use sweetspot_quantity::Seconds;
@@ -72,18 +73,29 @@ pub fn after_change(folder: &Path) -> Line {
     Line::with_command("Report:", &format!("sweetspot report {folder}"))
 }
 
-/// After `hold`: the right that would allow more, or a figure; `None` if there is nothing left to try.
+/// After `hold`: what would use the watts that are left, or a figure; `None` if there is nothing left to try.
 pub fn after_hold(args: &HoldArgs, held: &HoldResult) -> Option<Line> {
     if held.summary.items == 0 || held.ended != CommandExit::Code(0) {
         return None;
     }
     let may_ask = !args.sudo.sudo && !args.read_only && !is_read_only();
     let lacks_right = args.knob == KnobName::Auto && held.knob == HoldKnob::Batch;
-    if lacks_right && may_ask {
-        return Some(Line::with_command(
-            "With the right to set the GPU more is possible:",
-            &typed_with("--sudo"),
-        ));
+    match held.unused.map(|unused| unused.remedy) {
+        Some(UnusedRemedy::DeviceSetting) if lacks_right && may_ask => {
+            return Some(Line::with_command(
+                "With the right to set the GPU:",
+                &typed_with("--sudo"),
+            ));
+        }
+        Some(UnusedRemedy::LargerBatches { largest }) if args.batches.is_none() => {
+            let sizes = [1, 2, 4].map(|factor| (largest * factor).to_string());
+            let flag = format!("--batches {}", sizes.join(","));
+            return Some(Line::with_command(
+                "With larger batches:",
+                &typed_with(&flag),
+            ));
+        }
+        _ => {}
     }
     args.export_svg.is_none().then(|| {
         Line::with_command(

@@ -46,8 +46,10 @@ pub struct Hold {
     /// The energy of an item in joules.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub energy_per_item_j: Option<f64>,
-    /// The share of the time in which the power, averaged over 1 s, was above the cap, after the setting stopped
-    /// changing.
+    /// What the cap binds: `mean:1s`, the mean power over a second (or another time), or `reading`, every single
+    /// reading.
+    pub cap_on: String,
+    /// The share of the time in which what the cap binds was above it, after the setting stopped changing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub violation_share: Option<f64>,
     /// The share of single power readings above the cap; absent if readings are 1 s or more apart.
@@ -56,9 +58,24 @@ pub struct Hold {
     /// The 99th percentile of single power readings in watts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fine_p99_w: Option<f64>,
-    /// The highest power, averaged over 1 s, after the setting stopped changing, in watts.
+    /// The highest single power reading of the whole run in watts; absent if readings are 1 s or more apart.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub highest_reading_w: Option<f64>,
+    /// The highest value of what the cap binds, after the setting stopped changing, in watts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub largest_mean_w: Option<f64>,
+    /// The average power after the setting stopped changing, in watts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub settled_power_w: Option<f64>,
+    /// The time in which what the cap binds was above it while the setting still changed, in seconds.
+    pub settling_excess_s: f64,
+    /// The highest value of what the cap binds while the setting still changed, in watts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub settling_largest_mean_w: Option<f64>,
+    /// The power that was left below the cap after the setting stopped changing, and what would use it; absent if it is
+    /// less than a twentieth of the cap.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unused: Option<Unused>,
     /// The time until the setting stopped changing, in seconds; absent if it changed until the end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub settle_s: Option<f64>,
@@ -97,6 +114,33 @@ pub struct Hold {
     pub over_time: Vec<Slice>,
     /// Messages that were shown to the user during the run.
     pub notes: Vec<Note>,
+}
+
+/// Power that was left below the cap.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Unused {
+    /// The cap minus the average power, in watts.
+    pub power_w: f64,
+    /// What would use it.
+    pub remedy: Remedy,
+}
+
+/// What would use power that is left below the cap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Remedy {
+    /// A setting of the GPU, such as its own power cap, under which a larger batch stays below the cap.
+    DeviceSetting,
+    /// Another batch size than the fixed one.
+    BatchSize,
+    /// Batch sizes above the largest allowed one.
+    LargerBatches,
+    /// A higher latency bound.
+    LatencyBound,
+    /// More requests.
+    Requests,
+    /// Nothing that can be set.
+    Nothing,
 }
 
 /// The GPU whose power was limited.

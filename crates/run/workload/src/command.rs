@@ -22,6 +22,9 @@ pub struct CommandSpec {
     pub folder: Option<PathBuf>,
     /// Where progress is found in the command's output.
     pub progress: ProgressSource,
+    /// Whether this program shows a status line while the command runs. Where both are on a terminal, the command's output
+    /// passes through this program, so that they do not mix.
+    pub has_status_line: bool,
 }
 
 /// Where a command's standard output is shown.
@@ -47,6 +50,7 @@ impl CommandSpec {
             no_input: false,
             folder: None,
             progress: ProgressSource::Off,
+            has_status_line: false,
         }
     }
 

@@ -25,6 +25,7 @@ mod recognition;
 mod run;
 mod signals;
 mod source;
+mod status_line;
 mod streams;
 mod terminal;
 
@@ -41,4 +42,5 @@ pub use run::{
 };
 pub use signals::SignalSource;
 pub use source::ProgressSource;
+pub use status_line::{clear_status, show_status};
 pub use sweetspot_guard::CommandExit;

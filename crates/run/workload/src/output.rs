@@ -1,6 +1,6 @@
 //! Reads a command's output: shows it, stores its last lines and finds reports of progress in it.
 
-use std::io::{ErrorKind, Read, Write};
+use std::io::{ErrorKind, Read};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -12,6 +12,7 @@ use crate::command::{CommandSpec, OutputTarget};
 use crate::pattern::{OutputReport, ProgressPattern};
 use crate::recognition::{RecognisedFormat, Recogniser};
 use crate::source::ProgressSource;
+use crate::status_line::show_output;
 use crate::streams::OutputEnds;
 use crate::terminal::TerminalWindow;
 
@@ -60,7 +61,9 @@ impl OutputReader {
             _ => OutputTarget::StandardError,
         };
         let failed = WorkloadError::system("cannot start a thread to read the command's output");
-        read_stream(command.output, ends.output).map_err(failed)?;
+        if let Some(output) = ends.output {
+            read_stream(command.output, output).map_err(failed)?;
+        }
         if let Some(error) = ends.error {
             read_stream(error_target, error).map_err(failed)?;
         }
@@ -204,22 +207,10 @@ impl OutputThread {
             };
             let now = MonotonicClock.now();
             self.tail.add(bytes);
-            self.show(bytes);
+            show_output(self.target, bytes);
             lines.feed(now, bytes, &mut |at, line| self.send_reports(at, line));
         }
         lines.end(&mut |at, line| self.send_reports(at, line));
-    }
-
-    /// Shows the output. Errors are ignored: if this program's own output is closed, the command goes on.
-    fn show(&self, bytes: &[u8]) {
-        let _ = match self.target {
-            OutputTarget::StandardError => std::io::stderr().write_all(bytes),
-            OutputTarget::StandardOutput => {
-                let mut out = std::io::stdout().lock();
-                out.write_all(bytes).and_then(|()| out.flush())
-            }
-            OutputTarget::Hidden => Ok(()),
-        };
     }
 
     /// Sends the progress reports that a line completes.

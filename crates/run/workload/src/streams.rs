@@ -15,8 +15,9 @@ use crate::terminal::{OwnStream, PseudoTerminal, TerminalWindow};
 
 /// The ends from which a command's output is read.
 pub(crate) struct OutputEnds {
-    pub output: Box<dyn Read + Send>,
-    /// Standard error; `None` if the command writes both to the same stream.
+    /// Standard output; `None` if the command inherits that of this program.
+    pub output: Option<Box<dyn Read + Send>>,
+    /// Standard error; `None` if the command inherits that of this program, or writes both to the same stream.
     pub error: Option<Box<dyn Read + Send>>,
     /// The sizes of pseudo-terminals, to be kept up to date.
     pub windows: Vec<TerminalWindow>,
@@ -33,6 +34,8 @@ pub(crate) struct OutputStreams {
 
 /// A stream to which a command writes.
 enum Channel {
+    /// The stream of this program itself.
+    Inherited,
     Pipe(PipeReader, PipeWriter),
     Named(NamedPipe),
     Terminal(PseudoTerminal),
@@ -44,7 +47,10 @@ impl OutputStreams {
     pub fn create(command: &CommandSpec, is_guarded: bool) -> Result<Option<Self>, WorkloadError> {
         // Standard error itself has no name that the guard could open: a file would be overwritten from its start.
         let is_needed = is_guarded && command.output == OutputTarget::StandardError;
-        if !command.reads_output() && !is_needed {
+        let is_read = command.reads_output() || is_needed;
+        // The status line is on standard error.
+        let shares_terminal = command.has_status_line && OwnStream::Error.is_terminal();
+        if !is_read && !shares_terminal {
             return Ok(None);
         }
         let folder = is_guarded.then(|| tempfile::Builder::new().prefix("sweetspot-").tempdir());
@@ -56,9 +62,13 @@ impl OutputStreams {
             OutputTarget::StandardError => (Some(OwnStream::Error), Some(OwnStream::Error)),
             OutputTarget::Hidden => (None, None),
         };
-        let is_recognised = command.progress.is_recognised();
+        // A pattern is searched in the output as it is without a terminal.
+        let has_terminal = command.progress.is_recognised() || shares_terminal && !is_read;
         let create = |shown_on: Option<OwnStream>, name: &str| {
-            let terminal = shown_on.filter(|stream| is_recognised && stream.is_terminal());
+            let terminal = shown_on.filter(|stream| has_terminal && stream.is_terminal());
+            if terminal.is_none() && !is_read {
+                return Ok(Channel::Inherited);
+            }
             let path = folder.as_ref().map(TempDir::path);
             Channel::create(terminal, path, name)
         };
@@ -69,7 +79,7 @@ impl OutputStreams {
         };
         Ok(Some(Self {
             output: create(output, "output")?,
-            error: match is_recognised && is_same {
+            error: match has_terminal && is_same {
                 true => None,
                 false => Some(create(error, "error")?),
             },
@@ -80,8 +90,8 @@ impl OutputStreams {
     /// Whether the command writes to a pipe, into which programs write late unless they are told otherwise.
     pub fn has_pipe(&self) -> bool {
         let mut channels = [Some(&self.output), self.error.as_ref()].into_iter();
-        channels
-            .any(|channel| channel.is_some_and(|channel| !matches!(channel, Channel::Terminal(_))))
+        let is_pipe = |channel: &Channel| matches!(channel, Channel::Pipe(..) | Channel::Named(_));
+        channels.any(|channel| channel.is_some_and(is_pipe))
     }
 
     /// Lets a child of this program write to the streams.
@@ -90,8 +100,12 @@ impl OutputStreams {
             let writer = channel.writer();
             writer.map_err(WorkloadError::system("cannot open the command's output"))
         };
-        command.stdout(writer(&self.output)?);
-        command.stderr(writer(self.error.as_ref().unwrap_or(&self.output))?);
+        if let Some(output) = writer(&self.output)? {
+            command.stdout(output);
+        }
+        if let Some(error) = writer(self.error.as_ref().unwrap_or(&self.output))? {
+            command.stderr(error);
+        }
         Ok(())
     }
 
@@ -105,7 +119,7 @@ impl OutputStreams {
     pub fn into_ends(self) -> OutputEnds {
         let mut windows = Vec::new();
         let output = self.output.into_reader(&mut windows);
-        let error = self.error.map(|error| error.into_reader(&mut windows));
+        let error = self.error.and_then(|error| error.into_reader(&mut windows));
         OutputEnds {
             output,
             error,
@@ -141,30 +155,33 @@ impl Channel {
         }
     }
 
-    /// The end to which a child of this program writes.
-    fn writer(&self) -> std::io::Result<Stdio> {
-        match self {
+    /// The end to which a child of this program writes; `None` if it inherits that of this program.
+    fn writer(&self) -> std::io::Result<Option<Stdio>> {
+        let writer = match self {
+            Self::Inherited => return Ok(None),
             Self::Pipe(_, writer) => writer.try_clone().map(Stdio::from),
             Self::Terminal(terminal) => terminal.writer().map(Stdio::from),
             Self::Named(pipe) => File::options()
                 .write(true)
                 .open(&pipe.path)
                 .map(Stdio::from),
-        }
+        };
+        writer.map(Some)
     }
 
     /// The path by which another process can open the stream for writing; `None` if it has no name.
     fn path(&self) -> Option<String> {
         match self {
-            Self::Pipe(..) => None,
+            Self::Inherited | Self::Pipe(..) => None,
             Self::Terminal(terminal) => Some(terminal.path()),
             Self::Named(pipe) => Some(pipe.path.to_string_lossy().into_owned()),
         }
     }
 
-    /// The end for reading; the one for writing is closed.
-    fn into_reader(self, windows: &mut Vec<TerminalWindow>) -> Box<dyn Read + Send> {
-        match self {
+    /// The end for reading, while the one for writing is closed; `None` if there is nothing to read.
+    fn into_reader(self, windows: &mut Vec<TerminalWindow>) -> Option<Box<dyn Read + Send>> {
+        Some(match self {
+            Self::Inherited => return None,
             Self::Pipe(reader, _) => Box::new(reader),
             Self::Named(pipe) => Box::new(pipe.reader),
             Self::Terminal(terminal) => {
@@ -172,7 +189,7 @@ impl Channel {
                 windows.push(window);
                 Box::new(reader)
             }
-        }
+        })
     }
 }
 

@@ -1,5 +1,6 @@
 //! The configuration of a controller.
 
+use super::cap_on::CapOn;
 use sweetspot_quantity::{Megahertz, Ratio, Seconds, Watts};
 
 /// The control algorithm that searches for the best setting below the cap.
@@ -154,7 +155,7 @@ pub struct HoldConfig {
     pub knob: DeviceKnob,
     /// The lowest and the highest power cap of the device, if the levels of the knob follow [`HoldConfig::cap`].
     pub device_caps: Option<(Watts, Watts)>,
-    /// The power cap: the mean power over [`HoldConfig::averaging_time`] must not exceed it.
+    /// The power cap, which binds what [`HoldConfig::cap_on`] says.
     pub cap: Watts,
     /// The power of the device while the program is loaded and waits for work; absent if it is unknown.
     pub idle_power: Option<Watts>,
@@ -170,8 +171,8 @@ pub struct HoldConfig {
     /// The settling time after a change of core clock or power cap; power readings in this time are ignored, because
     /// the device follows slowly.
     pub settle_device: Seconds,
-    /// The time span whose mean power is compared with the cap.
-    pub averaging_time: Seconds,
+    /// What the cap binds.
+    pub cap_on: CapOn,
     /// The time after which a setting that exceeded a limit is tried again; doubled with each further failure.
     pub expiry: Seconds,
     /// The time after which a setting is tried again if it was good many times and exceeded the cap once. It is short,
@@ -208,7 +209,7 @@ impl HoldConfig {
             window: 10,
             settle: Seconds::new(0.1),
             settle_device: Seconds::new(1.0),
-            averaging_time: Seconds::new(1.0),
+            cap_on: CapOn::default(),
             expiry: Seconds::new(300.0),
             probe: Seconds::new(10.0),
             saturation: Ratio::new(0.005),
@@ -289,7 +290,7 @@ impl HoldConfig {
         for (what, time) in [
             ("settling time", self.settle),
             ("settling time of the device", self.settle_device),
-            ("averaging time", self.averaging_time),
+            ("averaging time", self.cap_on.observation_time()),
             ("expiry time", self.expiry),
             ("probe time", self.probe),
             ("patience", self.patience),

@@ -4,11 +4,13 @@ mod decisions;
 mod external;
 mod notices;
 mod setting_search;
+mod unused;
 
 use sweetspot_quantity::Seconds;
 
 use super::action::{HoldActions, HoldNotice, HoldSetting};
 use super::candidate::OperatingLimits;
+use super::cap_on::CapOn;
 use super::config::{DeviceKnob, HoldConfig, HoldConfigError};
 use super::event::{CompletedBatch, HoldEvent, PowerReading};
 use super::joint_search::GridPosition;
@@ -16,6 +18,8 @@ use super::power_mean::PowerAverager;
 use super::window::HoldWindow;
 use notices::{ActiveNotices, MAX_PENDING_NOTICES};
 use setting_search::SettingSearch;
+
+pub use unused::{UnusedPower, UnusedRemedy};
 
 /// Times that differ by less than this count as equal, in seconds.
 const TIME_TOLERANCE: f64 = 1e-6;
@@ -74,7 +78,7 @@ impl Holder {
         config.validate()?;
         let mut search = SettingSearch::new(&config);
         Ok(Self {
-            averager: PowerAverager::new(config.averaging_time),
+            averager: PowerAverager::new(config.cap_on),
             position: GridPosition {
                 batch: 0,
                 level: search.first_level(&config),
@@ -83,8 +87,8 @@ impl Holder {
                 settle: config.settle.get(),
             },
             search,
+            window: HoldWindow::new(config.cap_on),
             config,
-            window: HoldWindow::new(),
             changed_at: 0.0,
             started_at: None,
             now: 0.0,
@@ -246,7 +250,7 @@ impl Holder {
     /// Handles a batch whose size was not the requested one.
     fn on_mismatched_batch(&mut self, requested: u64, used: u64) {
         self.mismatched_batches = self.mismatched_batches.saturating_add(1);
-        let is_long = self.now - self.changed_at >= self.config.averaging_time.get();
+        let is_long = self.now - self.changed_at >= self.config.cap_on.observation_time().get();
         let is_ignored = self.mismatched_batches > self.config.window && is_long;
         if is_ignored && !self.active_notices.batch_size_ignored {
             self.active_notices.batch_size_ignored = true;
@@ -261,15 +265,18 @@ impl Holder {
             self.active_notices.sensor_stopped = false;
             self.notify(HoldNotice::SensorResumed);
         }
-        let Some(mean) = self.averager.push(reading) else {
-            return;
-        };
+        let mean = self.averager.push(reading);
         if matches!(self.effect, SettingEffect::Pending { .. }) || self.window.batches == 0 {
             return;
         }
-        let cap = self.config.cap.get();
-        let averaging_time = self.config.averaging_time.get();
-        let exceeds_cap = self.window.add_power(&mean, cap, averaging_time);
+        let Some(mean) = mean else {
+            // A breaker does not wait until a setting has been observed for long enough.
+            if self.config.cap_on == CapOn::Reading && self.exceeds_cap_early() {
+                self.decide_on_excess();
+            }
+            return;
+        };
+        let exceeds_cap = self.window.add_power(&mean, self.config.cap.get());
         let decides_now = match &self.search {
             SettingSearch::Paper { search, .. } => search.decides_on_every_reading(),
             _ => exceeds_cap,

@@ -227,6 +227,11 @@ impl JointSearch {
         self.choose(at, limits, now)
     }
 
+    /// What is known about the batch sizes at a device level.
+    pub fn candidates_at(&self, level: usize) -> &[Candidate] {
+        self.rows[level].candidates()
+    }
+
     /// The measured power of a setting in watts; `None` if it was not tried.
     pub fn power_at(&self, at: GridPosition) -> Option<f64> {
         self.candidate(at).power()

@@ -21,6 +21,7 @@
 mod action;
 mod batch_search;
 mod candidate;
+mod cap_on;
 mod config;
 mod event;
 mod holder;
@@ -30,12 +31,15 @@ mod measurement;
 mod paper_search;
 mod power_mean;
 mod statistics;
+mod summary;
 mod window;
 
 pub use action::{HoldActions, HoldNotice, HoldSetting};
+pub use cap_on::{CapOn, CapOnError};
 pub use config::{
     DeviceKnob, HoldConfig, HoldConfigError, HoldGoal, HoldMode, PowerSensor, fine_batches,
 };
 pub use event::{CompletedBatch, HoldEvent, PowerReading};
-pub use holder::Holder;
-pub use statistics::{HoldStatistics, HoldSummary};
+pub use holder::{Holder, UnusedPower, UnusedRemedy};
+pub use statistics::HoldStatistics;
+pub use summary::HoldSummary;

@@ -1,16 +1,23 @@
 //! Statistics of a run of `hold`.
 
+mod mean_powers;
+
 use std::collections::VecDeque;
 
 use sweetspot_quantity::{Joules, Ratio, Seconds, Watts};
 
+use super::cap_on::CapOn;
 use super::event::{CompletedBatch, PowerReading};
 use super::power_mean::PowerAverager;
+use super::summary::HoldSummary;
+use mean_powers::{CountedMean, MeanPowers};
 
 /// The setting counts as settled after this many measurement windows without a change.
 const SETTLED_WINDOWS: u64 = 3;
 /// After this many measurement windows, mean powers are compared with the cap even if the setting still changes.
 const SETTLING_DEADLINE: u64 = 15;
+/// A reading that covers less time than this is a single reading; a longer one is a mean.
+const SINGLE_READING: Seconds = Seconds::new(0.5);
 /// The number of bins of the histogram of power samples, each 1 W wide.
 const BINS: usize = 4096;
 
@@ -19,10 +26,12 @@ const BINS: usize = 4096;
 /// Mean powers are compared with the cap after the setting has settled. Settling starts with the run and with each
 /// change of the cap, and ends with the last change of the setting that is followed by three measurement windows
 /// without a change. After fifteen windows mean powers are compared in any case. Each mean power is weighted by the
-/// time since the previous one.
+/// time since the previous one. If the cap binds every reading, single readings take the place of mean powers.
+///
+/// Mean powers before that are those of settling, and are counted on their own.
 #[derive(Clone, Debug)]
 pub struct HoldStatistics {
-    averaging_time: Seconds,
+    cap_on: CapOn,
     cap: Watts,
     averager: PowerAverager,
     started_at: Option<f64>,
@@ -36,17 +45,17 @@ pub struct HoldStatistics {
     changes: u64,
     windows: u64,
     settling: Settling,
-    /// The time in seconds for which mean powers were compared with the cap.
-    compared_time: f64,
-    /// The part of the compared time in which the mean power was above the cap, in seconds.
-    excess_time: f64,
+    /// The mean powers after settling.
+    settled: MeanPowers,
+    /// The mean powers during settling.
+    before: MeanPowers,
     /// The mean powers since the last change of the setting, which are compared with the cap once the setting has
     /// settled.
     pending: VecDeque<CountedMean>,
-    highest_mean: Option<f64>,
     sample_histogram: Vec<u32>,
     sample_count: u64,
     samples_over_cap: u64,
+    highest_sample: Option<f64>,
 }
 
 /// Whether the setting has settled, so mean powers are compared with the cap.
@@ -71,54 +80,13 @@ struct SettlingPeriod {
     last_change_window: u64,
 }
 
-/// A mean power, and the time in seconds by which it is weighted.
-#[derive(Clone, Copy, Debug)]
-struct CountedMean {
-    time: f64,
-    power: f64,
-    is_over_cap: bool,
-}
-
-/// The summary of a run of `hold`.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct HoldSummary {
-    /// The time from the first event of the run to the last.
-    pub time: Seconds,
-    /// The number of items that were processed.
-    pub items: u64,
-    /// The mean number of items per second over the whole run.
-    pub items_per_s: f64,
-    /// The energy of the device over the time that power readings cover.
-    pub energy: Joules,
-    /// The energy per item; absent without items.
-    pub energy_per_item: Option<Joules>,
-    /// The share of the time after settling in which the mean power was above the cap; absent if no mean power was
-    /// compared with the cap.
-    pub violation_share: Option<Ratio>,
-    /// The share of single power samples above the cap; absent if the sensor gives only averages.
-    pub fine_share: Option<Ratio>,
-    /// The 99th percentile of the single power samples; absent if the sensor gives only averages.
-    pub fine_p99: Option<Watts>,
-    /// The highest mean power over the averaging time after settling; absent if there was none.
-    pub largest_mean: Option<Watts>,
-    /// The number of times that the setting was changed.
-    pub changes: u64,
-    /// The time from the start, or from the last change of the cap, until the setting settled; absent if it still
-    /// changed at the end.
-    pub settle_time: Option<Seconds>,
-    /// The number of measurement windows until the setting settled; absent if it still changed at the end.
-    pub settle_windows: Option<u64>,
-    /// The mean number of items in a batch; absent without batches.
-    pub average_batch: Option<f64>,
-}
-
 impl HoldStatistics {
-    /// Creates statistics for a cap and the time over which power is averaged.
-    pub fn new(cap: Watts, averaging_time: Seconds) -> Self {
+    /// Creates statistics for a cap and what it binds.
+    pub fn new(cap: Watts, cap_on: CapOn) -> Self {
         Self {
-            averaging_time,
+            cap_on,
             cap,
-            averager: PowerAverager::new(averaging_time),
+            averager: PowerAverager::new(cap_on),
             started_at: None,
             now: 0.0,
             items: 0,
@@ -129,13 +97,13 @@ impl HoldStatistics {
             changes: 0,
             windows: 0,
             settling: Settling::NotStarted,
-            compared_time: 0.0,
-            excess_time: 0.0,
+            settled: MeanPowers::default(),
+            before: MeanPowers::default(),
             pending: VecDeque::new(),
-            highest_mean: None,
             sample_histogram: vec![0; BINS],
             sample_count: 0,
             samples_over_cap: 0,
+            highest_sample: None,
         }
     }
 
@@ -181,7 +149,10 @@ impl HoldStatistics {
         if let Settling::InProgress(period) | Settling::Overdue(period) = &mut self.settling {
             period.last_change = now;
             period.last_change_window = self.windows;
-            self.pending.clear();
+            // They belong to a setting that did not last.
+            self.pending
+                .drain(..)
+                .for_each(|mean| self.before.count(mean));
         }
     }
 
@@ -213,47 +184,50 @@ impl HoldStatistics {
         let since = self.last_reading_end.map_or(from, |last| last.max(from));
         self.energy += power * (to - since);
         self.last_reading_end = Some(to);
-        if reading.to - reading.from < self.averaging_time * 0.5 {
+        let is_single = reading.to - reading.from < SINGLE_READING;
+        if is_single {
             let bin = (power.max(0.0) as usize).min(BINS - 1);
             self.sample_histogram[bin] = self.sample_histogram[bin].saturating_add(1);
             self.sample_count += 1;
             self.samples_over_cap += u64::from(power > self.cap.get());
+            let highest = self.highest_sample;
+            self.highest_sample = Some(highest.map_or(power, |highest| highest.max(power)));
         }
-        if let Some(mean) = self.averager.push(reading) {
-            // After a gap in the readings, a mean is weighted by its own span and not by the gap.
-            let since_last = self.last_mean_end.map_or(0.0, |last| mean.to - last);
-            self.last_mean_end = Some(mean.to);
-            let counted = CountedMean {
-                time: since_last.min(self.averaging_time.get()),
-                power: mean.power,
-                is_over_cap: mean.power > self.cap.get(),
-            };
-            match self.settling {
-                Settling::InProgress(period) => {
-                    if mean.to - self.averaging_time.get() >= period.last_change {
-                        self.pending.push_back(counted);
-                    }
+        match self.cap_on {
+            CapOn::Mean(time) => {
+                if let Some(mean) = self.averager.push(reading) {
+                    self.take_mean(mean.power, mean.to, time.get());
                 }
-                _ => self.count(counted),
             }
+            CapOn::Reading if is_single => self.take_mean(power, to, to - from),
+            CapOn::Reading => {}
         }
     }
 
-    /// Adds a mean power to the comparison with the cap.
-    fn count(&mut self, mean: CountedMean) {
-        self.compared_time += mean.time;
-        if mean.is_over_cap {
-            self.excess_time += mean.time;
+    /// Takes a mean power over a span of seconds that ends at `to`.
+    fn take_mean(&mut self, power: f64, to: f64, span: f64) {
+        // After a gap in the readings, a mean is weighted by its own span and not by the gap.
+        let since_last = self.last_mean_end.map_or(0.0, |last| to - last);
+        self.last_mean_end = Some(to);
+        let mean = CountedMean {
+            time: since_last.min(span),
+            power,
+            is_over_cap: power > self.cap.get(),
+        };
+        match self.settling {
+            Settling::InProgress(period) if to - span < period.last_change => {
+                self.before.count(mean);
+            }
+            Settling::InProgress(_) => self.pending.push_back(mean),
+            _ => self.settled.count(mean),
         }
-        let highest = self.highest_mean;
-        self.highest_mean = Some(highest.map_or(mean.power, |highest| highest.max(mean.power)));
     }
 
     /// Adds all pending mean powers to the comparison with the cap.
     fn count_pending(&mut self) {
-        while let Some(mean) = self.pending.pop_front() {
-            self.count(mean);
-        }
+        self.pending
+            .drain(..)
+            .for_each(|mean| self.settled.count(mean));
     }
 
     /// Updates the time of the latest event.
@@ -274,7 +248,8 @@ impl HoldStatistics {
         let time = self.now - self.started_at.unwrap_or(self.now);
         let items = self.items as f64;
         let share = |part: f64, of: f64| (of > 0.0).then(|| Ratio::new(part / of));
-        let settled = match self.settling {
+        let settled = &self.settled;
+        let settling = match self.settling {
             Settling::Settled { time, windows } => Some((time, windows)),
             Settling::NotStarted | Settling::InProgress(_) | Settling::Overdue(_) => None,
         };
@@ -284,13 +259,17 @@ impl HoldStatistics {
             items_per_s: if time > 0.0 { items / time } else { 0.0 },
             energy: Joules::new(self.energy),
             energy_per_item: (self.items > 0).then(|| Joules::new(self.energy / items)),
-            violation_share: share(self.excess_time, self.compared_time),
+            violation_share: share(settled.excess_time, settled.time),
             fine_share: share(self.samples_over_cap as f64, self.sample_count as f64),
             fine_p99: self.fine_p99(),
-            largest_mean: self.highest_mean.map(Watts::new),
+            largest_mean: settled.highest.map(Watts::new),
+            settled_power: (settled.time > 0.0).then(|| Watts::new(settled.energy / settled.time)),
+            settling_excess: Seconds::new(self.before.excess_time),
+            settling_largest: self.before.highest.map(Watts::new),
+            highest_sample: self.highest_sample.map(Watts::new),
             changes: self.changes,
-            settle_time: settled.map(|(time, _)| Seconds::new(time)),
-            settle_windows: settled.map(|(_, windows)| windows),
+            settle_time: settling.map(|(time, _)| Seconds::new(time)),
+            settle_windows: settling.map(|(_, windows)| windows),
             average_batch: (self.batches > 0).then(|| items / self.batches as f64),
         }
     }
@@ -312,7 +291,7 @@ mod tests {
     use super::*;
 
     fn settled_statistics() -> HoldStatistics {
-        let mut statistics = HoldStatistics::new(Watts::new(200.0), Seconds::new(1.0));
+        let mut statistics = HoldStatistics::new(Watts::new(200.0), CapOn::default());
         statistics.start(Seconds::ZERO);
         statistics.set_window_count(SETTLED_WINDOWS);
         statistics
@@ -342,6 +321,49 @@ mod tests {
         fine(&mut statistics, 90.04, 3000, 150.0);
         let share = statistics.summary().violation_share.unwrap();
         assert!(share < Ratio::new(0.02), "{share:?}");
+    }
+
+    #[test]
+    fn settling_is_counted_on_its_own() {
+        let mut statistics = HoldStatistics::new(Watts::new(200.0), CapOn::default());
+        statistics.start(Seconds::ZERO);
+        let fine = |statistics: &mut HoldStatistics, from: f64, to: f64, power: f64| {
+            for index in 0..((to - from) * 50.0).round() as u32 {
+                let from = from + f64::from(index) * 0.02;
+                read(statistics, from, from + 0.02, power);
+            }
+        };
+        // Two seconds above the cap, then a change to a setting below it.
+        fine(&mut statistics, 0.0, 3.0, 250.0);
+        statistics.record_change(Seconds::new(3.0));
+        fine(&mut statistics, 3.0, 10.0, 180.0);
+        statistics.set_window_count(SETTLED_WINDOWS);
+        fine(&mut statistics, 10.0, 20.0, 180.0);
+        let summary = statistics.summary();
+        assert_eq!(summary.violation_share, Some(Ratio::ZERO));
+        assert_eq!(summary.largest_mean.unwrap().get().round(), 180.0);
+        assert_eq!(summary.settled_power.unwrap().get().round(), 180.0);
+        assert_eq!(summary.settling_largest.unwrap().get().round(), 250.0);
+        // The means of the second after the change fall below the cap when a part of it is over.
+        let excess = summary.settling_excess.get();
+        assert!((2.2..2.9).contains(&excess), "{excess}");
+        assert_eq!(summary.highest_sample, Some(Watts::new(250.0)));
+    }
+
+    #[test]
+    fn every_reading_counts_if_the_cap_binds_readings() {
+        let mut statistics = HoldStatistics::new(Watts::new(200.0), CapOn::Reading);
+        statistics.start(Seconds::ZERO);
+        statistics.set_window_count(SETTLED_WINDOWS);
+        for index in 0..1000_u32 {
+            let from = f64::from(index) * 0.02;
+            let power = if index % 100 == 50 { 210.0 } else { 150.0 };
+            read(&mut statistics, from, from + 0.02, power);
+        }
+        let summary = statistics.summary();
+        let share = summary.violation_share.unwrap().get();
+        assert!((share - 0.01).abs() < 1e-4, "{share}");
+        assert_eq!(summary.largest_mean, Some(Watts::new(210.0)));
     }
 
     #[test]

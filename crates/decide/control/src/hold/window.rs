@@ -1,6 +1,7 @@
 //! The batches and mean powers of one measurement window at one setting.
 
 use super::candidate::OperatingLimits;
+use super::cap_on::CapOn;
 use super::event::CompletedBatch;
 use super::power_mean::PowerMean;
 
@@ -41,6 +42,8 @@ pub struct HoldWindow {
     /// The end time of the first mean power that was clearly above the cap, in seconds; absent if none was.
     first_excess: Option<f64>,
     at_setting: SettingCounts,
+    /// What the cap binds.
+    cap_on: CapOn,
 }
 
 /// Counts over all measurement windows since the setting took effect.
@@ -81,7 +84,7 @@ impl WindowMeasurement {
 }
 
 impl HoldWindow {
-    pub fn new() -> Self {
+    pub fn new(cap_on: CapOn) -> Self {
         Self {
             batches: 0,
             items: 0,
@@ -96,6 +99,7 @@ impl HoldWindow {
             excesses: 0,
             first_excess: None,
             at_setting: SettingCounts::default(),
+            cap_on,
         }
     }
 
@@ -110,7 +114,7 @@ impl HoldWindow {
         *self = Self {
             latencies,
             at_setting,
-            ..Self::new()
+            ..Self::new(self.cap_on)
         };
     }
 
@@ -137,8 +141,10 @@ impl HoldWindow {
 
     /// Adds a mean power and returns whether the cap is certainly exceeded: two mean powers exceed it clearly
     /// without their highest sample or in spans that do not overlap, or more than a few exceed it slightly.
-    pub fn add_power(&mut self, mean: &PowerMean, cap: f64, averaging_time: f64) -> bool {
-        let PowerMean { power, trimmed, to } = *mean;
+    pub fn add_power(&mut self, mean: &PowerMean, cap: f64) -> bool {
+        let PowerMean {
+            power, trimmed, to, ..
+        } = *mean;
         if power > self.highest[0] {
             self.highest = [power, self.highest[0]];
         } else if power > self.highest[1] {
@@ -148,7 +154,11 @@ impl HoldWindow {
         self.ends = Some((first, to));
         self.means = self.means.saturating_add(1);
         self.at_setting.means = self.at_setting.means.saturating_add(1);
-        self.sum += power;
+        self.sum += mean.average;
+        let averaging_time = match self.cap_on {
+            CapOn::Mean(time) => time.get(),
+            CapOn::Reading => return trimmed > cap,
+        };
         if power <= cap {
             return false;
         }
@@ -196,11 +206,11 @@ impl HoldWindow {
             1 | 2 => self.highest[0],
             _ => self.highest[1],
         };
+        let is_tolerated = self.cap_on != CapOn::Reading && power <= cap * SLIGHT_EXCESS;
         Some(WindowMeasurement {
-            power: if power <= cap * SLIGHT_EXCESS {
-                power.min(cap)
-            } else {
-                power
+            power: match is_tolerated {
+                true => power.min(cap),
+                false => power,
             },
             mean_power: self.sum / f64::from(self.means),
             rate: self.items as f64 / self.busy.max(1e-9),

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
+use sweetspot_control::hold::CapOn;
 use sweetspot_quantity::{Ratio, Seconds, Watts};
 use sweetspot_session::hold::{CapSource, parse_cap};
 
@@ -29,14 +30,18 @@ pub struct HoldArgs {
     #[command(subcommand)]
     pub command: Option<HoldCommand>,
 
-    /// The power cap: 150W, or `device` for the power limit that the device enforces at the moment. The mean power of
-    /// each second must stay below it.
+    /// The power cap: 150W, or `device` for the power limit that the device enforces at the moment.
     #[arg(long, value_name = "WATTS|device", value_parser = parse_below, allow_hyphen_values = true)]
     pub below: Option<CapSource>,
 
     /// A file that contains the cap (150W) and that another program may change; it is read ten times a second.
     #[arg(long, value_name = "FILE")]
     pub cap_file: Option<PathBuf>,
+
+    /// What the cap binds: mean:TIME (the mean power over a time, as for a power supply) or reading (every single reading,
+    /// as for a circuit breaker) [default: mean:1s].
+    #[arg(long, value_name = "mean:TIME|reading")]
+    pub cap_on: Option<CapOn>,
 
     /// What to adjust: auto (the device's own power cap and the batch size together, or only the batch size if you may
     /// not change device settings), batch (the batch size; changes no device setting), core-clock or power-cap (at a

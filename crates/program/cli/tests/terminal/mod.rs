@@ -2,4 +2,5 @@
 
 mod colours;
 mod live;
+mod status_line;
 mod widths;

@@ -8,6 +8,9 @@ use crate::figure::{AxisKind, Chart, ChartAxis, Colour, Dot, Figure, Line, LineS
 /// The assumed length of an interval in seconds, if the run has no intervals.
 const DEFAULT_WIDTH: f64 = 0.25;
 
+/// The largest number of batch sizes that are all labelled on the axis.
+const MAX_LABELS: usize = 8;
+
 /// Draws power, batch size and throughput over time (batch_sizer_2021, figures 7 and 8).
 pub fn hold_figure(result: &HoldResult) -> Figure {
     let slices = &result.over_time;
@@ -51,7 +54,10 @@ fn power(slices: &[TimeSlice], width: f64) -> Chart {
 }
 
 fn batch_size(result: &HoldResult, width: f64) -> Chart {
-    let sizes = result.batches.iter().map(|size| *size as f64).collect();
+    // Fine batch sizes would label the axis with odd numbers.
+    let all = result.batches.iter();
+    let labelled = all.filter(|size| size.is_power_of_two() || result.batches.len() <= MAX_LABELS);
+    let sizes = labelled.map(|size| *size as f64).collect();
     let batch = |slice: &TimeSlice| slice.setting.batch as f64;
     let dots = steps(&result.over_time, width, batch, "");
     Chart {

@@ -1,6 +1,6 @@
 //! The JSON document of a run with `sweetspot hold`, `sweetspot.hold/1`.
 
-use sweetspot_control::hold::{HoldGoal, HoldSetting};
+use sweetspot_control::hold::{HoldGoal, HoldSetting, UnusedRemedy};
 use sweetspot_document::common::SchemaName;
 use sweetspot_document::hold as document;
 use sweetspot_guard::CommandExit;
@@ -39,10 +39,19 @@ pub fn hold_json(result: &HoldResult) -> document::Hold {
         settled_items_per_s: result.settled_items_per_s,
         energy: energy(result),
         energy_per_item_j: energy_per_item(result),
+        cap_on: result.cap_on.to_string(),
         violation_share: summary.violation_share.map(|share| share.get()),
         fine_share: summary.fine_share.map(|share| share.get()),
         fine_p99_w: summary.fine_p99.map(|power| power.get()),
+        highest_reading_w: summary.highest_sample.map(|power| power.get()),
         largest_mean_w: summary.largest_mean.map(|power| power.get()),
+        settled_power_w: summary.settled_power.map(|power| power.get()),
+        settling_excess_s: summary.settling_excess.get(),
+        settling_largest_mean_w: summary.settling_largest.map(|power| power.get()),
+        unused: result.unused.map(|unused| document::Unused {
+            power_w: unused.power.get(),
+            remedy: remedy(unused.remedy),
+        }),
         settle_s: summary.settle_time.map(|time| time.get()),
         settle_windows: summary.settle_windows,
         changes: summary.changes,
@@ -58,6 +67,18 @@ pub fn hold_json(result: &HoldResult) -> document::Hold {
         settings: settings(result),
         over_time: over_time(result),
         notes: notes(result),
+    }
+}
+
+/// Makes the entry of what would use power below the cap.
+fn remedy(remedy: UnusedRemedy) -> document::Remedy {
+    match remedy {
+        UnusedRemedy::DeviceSetting => document::Remedy::DeviceSetting,
+        UnusedRemedy::BatchSize => document::Remedy::BatchSize,
+        UnusedRemedy::LargerBatches { .. } => document::Remedy::LargerBatches,
+        UnusedRemedy::LatencyBound => document::Remedy::LatencyBound,
+        UnusedRemedy::Requests => document::Remedy::Requests,
+        UnusedRemedy::Nothing => document::Remedy::Nothing,
     }
 }
 

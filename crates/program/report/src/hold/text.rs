@@ -1,6 +1,6 @@
 //! The result of `sweetspot hold`, for a terminal.
 
-use sweetspot_control::hold::HoldSetting;
+use sweetspot_control::hold::{CapOn, HoldSetting};
 use sweetspot_guard::CommandExit;
 use sweetspot_quantity::{Seconds, Watts};
 use sweetspot_session::hold::HoldResult;
@@ -42,6 +42,9 @@ pub fn hold_text(result: &HoldResult) -> Text {
     } else {
         parts.push(rows(result).into());
     }
+    if let Some(unused) = result.unused {
+        parts.push(Line::new(unused.to_string()).into());
+    }
     let role = match result.verdict.is_met() {
         Some(true) => Role::Good,
         Some(false) => Role::Bad,
@@ -82,11 +85,27 @@ fn rows(result: &HoldResult) -> Table {
     let percent = |share: Option<sweetspot_quantity::Ratio>| {
         share.map(|share| format!("{:.2} %", 100.0 * share.get()))
     };
-    add("1 s mean above the cap", percent(summary.violation_share));
-    add("  highest 1 s mean", watts(summary.largest_mean));
-    if summary.fine_share.is_some() {
+    let bound = result.cap_on.noun();
+    let bounds = match result.cap_on {
+        CapOn::Mean(_) => bound.clone(),
+        CapOn::Reading => "readings".to_owned(),
+    };
+    add(
+        &format!("{bounds} above the cap"),
+        percent(summary.violation_share),
+    );
+    add(&format!("  highest {bound}"), watts(summary.largest_mean));
+    if let Some(highest) = summary.settling_largest {
+        let excess = summary.settling_excess;
+        add(
+            "  while settling",
+            Some(format!("{excess:.1} above, up to {highest:.1}")),
+        );
+    }
+    if summary.fine_share.is_some() && result.cap_on != CapOn::Reading {
         add("single readings above it", percent(summary.fine_share));
         add("  99 of 100 are below", watts(summary.fine_p99));
+        add("  highest reading", watts(summary.highest_sample));
     }
     let p99 = result.latency_p99.map(latency_text);
     match result.latency_bound {

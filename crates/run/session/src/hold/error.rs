@@ -1,6 +1,7 @@
 //! Why `hold` cannot keep the power below a cap.
 
-use sweetspot_control::hold::{HoldConfigError, HoldMode};
+use sweetspot_control::hold::{CapOn, HoldConfigError, HoldMode};
+use sweetspot_quantity::Seconds;
 
 use super::HoldKnob;
 
@@ -66,6 +67,16 @@ pub enum HoldError {
         knob: HoldKnob,
         /// Which change was refused, and why.
         problem: String,
+    },
+    /// The power sensor averages over a longer time than the cap binds.
+    #[error(
+        "the cap on {cap_on} cannot be kept, because the power sensor gives means of {window}: let the cap bind the mean of that time or of a longer one"
+    )]
+    SlowSensor {
+        /// What the cap was to bind.
+        cap_on: CapOn,
+        /// The time over which the sensor averages.
+        window: Seconds,
     },
     /// This many GPUs were selected, but `hold` works on one.
     #[error("hold works on one GPU, but {0} are selected: name one, and start a hold for each")]

@@ -98,7 +98,7 @@ impl<'a> HoldLoop<'a> {
         let config = parts.config;
         Self {
             history: HoldHistory::new(config.cap, parts.holder.setting()),
-            statistics: HoldStatistics::new(config.cap, config.averaging_time),
+            statistics: HoldStatistics::new(config.cap, config.cap_on),
             holder: parts.holder,
             batches: BatchReader::default(),
             power: parts.power,

@@ -4,12 +4,12 @@ use std::ffi::OsString;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sweetspot_control::hold::{DeviceKnob, HoldConfig, Holder};
+use sweetspot_control::hold::{CapOn, DeviceKnob, HoldConfig, Holder};
 use sweetspot_device::{
     Amount, Clock, Descriptor, HostDevice, MigSlices, MonotonicClock, SensorKind, Settings,
 };
 use sweetspot_measure::{MethodChoice, Sampler};
-use sweetspot_quantity::{Ratio, Watts};
+use sweetspot_quantity::{Ratio, Seconds, Watts};
 use sweetspot_workload::{
     CommandExit, CommandSpec, GuardProgram, Lease, OutputTarget, ProgressReader, RunLimits,
     SignalSource, run_until_exit,
@@ -34,6 +34,9 @@ use crate::{DevicesError, SessionError};
 /// The interval between two steps of the control loop.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
+/// The longest time that a reading may cover if the cap binds every reading.
+const SLOWEST_FAST_READING: Seconds = Seconds::new(0.1);
+
 /// Runs the command and keeps its GPU's power below the cap.
 pub fn hold(
     request: &HoldRequest,
@@ -44,6 +47,7 @@ pub fn hold(
     let mut gpu = select_gpu(request)?;
     let device = gpu.descriptor().clone();
     let sensor = select_sensor(request, &device)?;
+    reject_slow_sensor(request.cap_on, sensor, &device)?;
     let mut cap_file = request.cap_file.as_deref().map(CapFile::new);
     let cap = read_first_cap(request, &mut gpu, cap_file.as_mut(), observer)?;
     let signals = SignalSource::listen()?;
@@ -166,6 +170,7 @@ fn command_spec(request: &HoldRequest, gpu: &Gpu) -> CommandSpec {
             true => OutputTarget::StandardError,
             false => OutputTarget::StandardOutput,
         },
+        has_status_line: true,
         ..CommandSpec::new(request.command.clone())
     }
 }
@@ -220,6 +225,24 @@ fn select_sensor(request: &HoldRequest, device: &Descriptor) -> Result<SensorKin
     }
 }
 
+/// Rejects a sensor whose readings are means over a longer time than the cap binds.
+fn reject_slow_sensor(
+    cap_on: CapOn,
+    sensor: SensorKind,
+    device: &Descriptor,
+) -> Result<(), HoldError> {
+    let window = device.sensor(sensor).and_then(|sensor| sensor.window);
+    let window = window.filter(|_| sensor == SensorKind::AveragePower);
+    let longest = match cap_on {
+        CapOn::Mean(time) => time,
+        CapOn::Reading => SLOWEST_FAST_READING,
+    };
+    match window.filter(|window| *window > longest * 1.1) {
+        Some(window) => Err(HoldError::SlowSensor { cap_on, window }),
+        None => Ok(()),
+    }
+}
+
 /// The present power of the idle device; `None` if a program uses the device.
 fn read_idle_power(gpu: &mut dyn HostDevice) -> Option<Watts> {
     let used = gpu.read(SensorKind::Utilisation).ok()?.amount;
@@ -246,6 +269,7 @@ fn hold_config(
         (HoldKnob::Auto, Some(range)) => HoldConfig::with_device_cap(cap, batches, range),
         _ => HoldConfig::new(mode, cap, batches, request.device_knob(device)?),
     };
+    config.cap_on = request.cap_on;
     config.goal = request.goal;
     config.latency_p99 = request.latency_p99;
     config.idle_power = idle;

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use sweetspot_control::hold::{DeviceKnob, HoldGoal, HoldMode};
+use sweetspot_control::hold::{CapOn, DeviceKnob, HoldGoal, HoldMode};
 use sweetspot_device::{Descriptor, Domain, Knob, KnobDescriptor, SensorKind};
 use sweetspot_quantity::{Quantity, Ratio, Seconds, Watts};
 
@@ -58,6 +58,8 @@ pub struct HoldRequest {
     pub cap: Option<CapSource>,
     /// The path of a file to which another program writes the cap.
     pub cap_file: Option<PathBuf>,
+    /// What the cap binds.
+    pub cap_on: CapOn,
     /// The settings that `hold` adjusts to stay below the cap.
     pub knob: HoldKnob,
     /// The control algorithm that chooses the settings; the knob's default algorithm if `None`.
@@ -161,6 +163,7 @@ impl HoldRequest {
             let feature = match (self.latency_p99, self.goal) {
                 (Some(_), _) => Some("latency bound"),
                 (None, HoldGoal::EnergyPerItem) => Some("objective energy-per-item"),
+                _ if self.cap_on != CapOn::default() => Some("cap other than on the mean of 1 s"),
                 _ => None,
             };
             if let Some(feature) = feature {

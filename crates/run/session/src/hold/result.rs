@@ -1,6 +1,6 @@
 //! The result of a hold, and its status while it runs.
 
-use sweetspot_control::hold::{HoldGoal, HoldMode, HoldSetting, HoldSummary};
+use sweetspot_control::hold::{CapOn, HoldGoal, HoldMode, HoldSetting, HoldSummary, UnusedPower};
 use sweetspot_device::Descriptor;
 use sweetspot_measure::Method;
 use sweetspot_quantity::{Joules, Seconds, Watts};
@@ -21,6 +21,8 @@ pub struct HoldResult {
     pub device: Descriptor,
     /// The settings that `hold` adjusted to stay below the cap.
     pub knob: HoldKnob,
+    /// What the cap bound.
+    pub cap_on: CapOn,
     /// The control algorithm that chose the settings.
     pub mode: HoldMode,
     /// The goal that was optimised among the settings below the cap.
@@ -35,6 +37,9 @@ pub struct HoldResult {
     pub summary: HoldSummary,
     /// The device's energy from the first batch to the last; `None` if a part could not be measured.
     pub energy: Option<HoldEnergy>,
+    /// The power that was left below the cap after the setting settled, and what would use it; `None` if it is little or
+    /// if the setting never settled.
+    pub unused: Option<UnusedPower>,
     /// Items per second after the setting has settled; `None` if it never settled.
     pub settled_items_per_s: Option<f64>,
     /// The p99 latency of items in batches that began after the setting settled, or of all items if it never settled.

@@ -1,5 +1,6 @@
 //! The verdict on a finished hold: whether the power cap and the latency bound were met.
 
+use sweetspot_control::hold::CapOn;
 use sweetspot_quantity::{Ratio, Seconds};
 
 use super::result::HoldResult;
@@ -62,10 +63,22 @@ pub fn judge(result: &HoldResult) -> Verdict {
     let cap = match result.summary.violation_share {
         Some(share) => {
             let percent = 100.0 * share.get();
-            let text = format!("the 1 s mean was above the cap for {percent:.2} % of the time");
-            match share < MAX_VIOLATION_SHARE {
-                true => Verdict::Met(text),
-                false => Verdict::NotMet(format!("{text}, the limit is 1 %")),
+            match result.cap_on {
+                CapOn::Mean(_) => {
+                    let mean = result.cap_on.noun();
+                    let text =
+                        format!("the {mean} was above the cap for {percent:.2} % of the time");
+                    match share < MAX_VIOLATION_SHARE {
+                        true => Verdict::Met(text),
+                        false => Verdict::NotMet(format!("{text}, the limit is 1 %")),
+                    }
+                }
+                CapOn::Reading if share <= Ratio::ZERO => {
+                    Verdict::Met("no reading was above the cap after settling".to_owned())
+                }
+                CapOn::Reading => Verdict::NotMet(format!(
+                    "{percent:.2} % of the readings were above the cap after settling"
+                )),
             }
         }
         None => Verdict::Unknown(

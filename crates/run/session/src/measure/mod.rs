@@ -110,6 +110,7 @@ impl MeasureRequest {
             no_input: self.quiet || self.keep_output,
             folder: self.folder.clone(),
             progress: self.progress.clone(),
+            has_status_line: !self.quiet,
             ..CommandSpec::new(self.command.clone())
         }
     }

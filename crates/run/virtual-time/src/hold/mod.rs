@@ -130,7 +130,7 @@ impl<'a> HoldSimulation<'a> {
         conditions: &'a Conditions,
     ) -> Result<Self, SimulationError> {
         let seed = Seed::new(conditions.seed);
-        let mut statistics = HoldStatistics::new(config.cap, config.averaging_time);
+        let mut statistics = HoldStatistics::new(config.cap, config.cap_on);
         statistics.start(Seconds::ZERO);
         let holder = Holder::new(config)?;
         let setting = holder.setting();

@@ -5,6 +5,7 @@ use sweetspot_quantity::Seconds;
 use super::{Holder, SettingEffect, SettingSearch};
 use crate::hold::action::HoldNotice;
 use crate::hold::batch_search::SearchDecision;
+use crate::hold::cap_on::CapOn;
 use crate::hold::joint_search::GridPosition;
 use crate::hold::paper_search::PaperDecision;
 use crate::hold::window::WindowMeasurement;
@@ -19,10 +20,14 @@ const MIN_EARLY_BATCHES: f64 = 5.0;
 const FEASIBLE_WINDOWS: u32 = 3;
 
 impl Holder {
-    /// Whether samples show clearly, before the averaging time is over, that power exceeds the cap.
+    /// Whether samples show clearly, before the setting was observed for long enough, that power exceeds the cap.
     pub(super) fn exceeds_cap_early(&self) -> bool {
         if matches!(self.search, SettingSearch::Paper { .. }) || self.window.has_power() {
             return false;
+        }
+        if self.config.cap_on == CapOn::Reading {
+            let highest = self.averager.highest_reading();
+            return highest.is_some_and(|highest| highest > self.config.cap);
         }
         self.window.batches >= 2
             && matches!(self.effect, SettingEffect::Since(_))

@@ -32,6 +32,11 @@ impl HoldLoop<'_> {
             machine,
             device: self.device,
             knob: request.knob,
+            cap_on: config.cap_on,
+            unused: summary
+                .settle_time
+                .and(summary.settled_power)
+                .and_then(|power| self.holder.unused_power(power)),
             mode: config.mode,
             goal: config.goal,
             batches: config.batches.clone(),
