@@ -3,7 +3,8 @@
 #   benchmarks/hold_on_gpu.sh [OUT]        (OUT is the folder for results; default $OUT, else ./hold_on_gpu)
 # Measures power and throughput of every fixed batch size for each network, chooses three caps between the power of the
 # smallest and of the largest size, and compares `sweetspot hold --knob batch --read-only` with the best fixed size that
-# respects the cap. Prints and stores a table: share of time above the cap (target: under 1 %) and throughput relative to
+# respects the cap. KNOB=auto lets hold choose among all sizes that it tries by itself, also between the doublings; give
+# such sizes in BATCHES too, so that it is compared with them. Prints and stores a table: share of time above the cap (target: under 1 %) and throughput relative to
 # the best fixed size (target: at least 97 %). About 4 minutes for each network; NETWORKS=resnet50 runs only one.
 #
 # The workload is a variable, so that the script also runs on a simulated host:
@@ -22,6 +23,9 @@ networks=${NETWORKS:-resnet50 mobilenet_v2 vgg16}
 batches=${BATCHES:-1,2,4,8,16,32,64,128,256}
 # The positions of the caps between the power of the smallest batch (0) and that of the largest (1).
 places=${PLACES:-0.25 0.5 0.8}
+knob=${KNOB:-batch}
+allowed=(--batches "$batches")
+[ "$knob" = batch ] || allowed=()
 fixed_seconds=${FIXED_SECONDS:-3.5}
 hold_seconds=${HOLD_SECONDS:-25}
 mkdir -p "$out"
@@ -32,7 +36,7 @@ begun=$SECONDS
   "$sweetspot" --version
   python3 -c 'import sys; print("python", sys.version.split()[0])'
   python3 -c 'import torch, torchvision; print("torch", torch.__version__, "torchvision", torchvision.__version__)' 2>/dev/null || echo "no torch"
-  echo "workload: $workload; networks: $networks; batches: $batches; places: $places; $fixed_seconds s fixed, $hold_seconds s held"
+  echo "workload: $workload; networks: $networks; knob: $knob; batches: $batches; places: $places; $fixed_seconds s fixed, $hold_seconds s held"
 } >"$out/versions.txt"
 
 # The cost of a request for the batch size from Python while a hold is running.
@@ -94,7 +98,7 @@ for place in sys.argv[2:]:
     print(round(cap))
 P
   for cap in $(cat "$out/$network.caps"); do
-    "$sweetspot" hold --below "${cap}W" --knob batch --read-only --batches "$batches" \
+    "$sweetspot" hold --below "${cap}W" --knob "$knob" --read-only "${allowed[@]}" \
       --export-json "$out/$network.$cap.json" --export-svg "$out/$network.$cap.svg" -- \
       $workload --network "$network" --seconds "$hold_seconds" >"$out/$network.$cap.txt" 2>&1 || true
   done

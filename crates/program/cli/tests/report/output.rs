@@ -37,7 +37,9 @@ fn any_study_gives_a_report_that_fits_the_terminal() {
                 "{name}: {errors}"
             );
             assert!(!errors.contains("panicked"), "{name}: {errors}");
-            assert_fits(here, &args);
+            if more.is_empty() {
+                assert_fits(here, &args);
+            }
             assert!(
                 !shown.contains("NaN") && !shown.contains("inf "),
                 "{name}: {shown}"
