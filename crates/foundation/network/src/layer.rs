@@ -171,6 +171,9 @@ pub struct Layer {
     /// The number of constants that the layer reads: its own weights, shared weights, running means and
     /// variances.
     pub weights: u64,
+    /// Whether the exporter of an ONNX file has folded a batch normalisation into this convolution. The program from which
+    /// the file was made executes it on its own.
+    pub has_folded_normalisation: bool,
 }
 
 impl Layer {

@@ -2,11 +2,14 @@
 
 use anyhow::{Result, bail};
 use sweetspot_network::{Convention, Cost, NAMES, Precision, built_in};
+use sweetspot_predict::Pass;
 use sweetspot_report::{
     Line, NetworkRows, NetworkView, Text, network_csv, network_json, network_markdown,
     network_text, networks_text,
 };
-use sweetspot_session::{bounds_on_gpu, efficiency_in_study, load_network};
+use sweetspot_session::{
+    bounds_on_gpu, default_precision, efficiency_in_study, load_network, predict_on_gpu,
+};
 use sweetspot_study::Store;
 
 use crate::args::{NetworkArgs, RowGrouping};
@@ -26,7 +29,14 @@ pub fn run(args: NetworkArgs) -> Result<Outcome> {
         print(list + Text::empty_line() + next)?;
         return Ok(Outcome::DONE);
     };
-    if args.convention != Convention::Usual && args.precision != Precision::Fp32 {
+    let precision = match args.precision {
+        Some(precision) => precision,
+        None if args.convention == Convention::Usual => {
+            default_precision(args.simulate.as_deref())?
+        }
+        None => Precision::Fp32,
+    };
+    if args.convention != Convention::Usual && precision != Precision::Fp32 {
         bail!(
             "the paper's counting rules assume elements of 4 bytes: remove --precision or --convention"
         );
@@ -43,12 +53,21 @@ pub fn run(args: NetworkArgs) -> Result<Outcome> {
         .and_then(|study| study.subject.workload.mode.as_deref());
     let train = args.train || mode == Some("training");
     let batch = args.batch.unwrap_or(network.batch);
-    let cost = Cost::of(&network, args.convention, args.precision, batch, train);
+    let cost = Cost::of(&network, args.convention, precision, batch, train);
     let gpu = args
         .simulate
         .as_deref()
         .map(|gpu| bounds_on_gpu(gpu, &cost));
     let gpu = gpu.transpose()?;
+    let pass = match train {
+        true => Pass::Training,
+        false => Pass::Inference,
+    };
+    let prediction = args
+        .simulate
+        .as_deref()
+        .map(|gpu| predict_on_gpu(gpu, &network, precision, batch, pass));
+    let prediction = prediction.transpose()?.flatten();
     let study = study
         .as_ref()
         .map(|study| efficiency_in_study(study, &network, &cost));
@@ -57,6 +76,7 @@ pub fn run(args: NetworkArgs) -> Result<Outcome> {
         network: &network,
         cost: &cost,
         gpu: gpu.as_ref(),
+        prediction: prediction.as_ref(),
         study: study.as_ref(),
         rows: match args.by {
             RowGrouping::Layer => NetworkRows::Layers,

@@ -205,6 +205,44 @@ fn csv_and_markdown_have_a_line_for_each_row() {
             .lines()
             .filter(|line| line.starts_with('|'))
             .count(),
-        23
+        // Six of the lines are those of the prediction.
+        23 + 6
     );
+}
+
+#[test]
+fn an_h200_has_a_prediction_with_intervals() {
+    let folder = tempfile::tempdir().unwrap();
+    let predict = |line: &str| {
+        let args = format!("network {line} --simulate h200 --export-json -");
+        let output = sweetspot(folder.path(), &args.split(' ').collect::<Vec<_>>());
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        document
+    };
+    let document = predict("resnet50 --batch 64");
+    assert_eq!(document["precision"], "bf16");
+    let prediction = &document["prediction"];
+    assert_eq!(prediction["gpu"], "nvidia_h200");
+    assert_eq!(prediction["mode"], "infer");
+    let number = |value: &serde_json::Value| value.as_f64().unwrap();
+    for key in ["items_per_s", "power_w", "energy_per_item_j"] {
+        let (value, interval) = (number(&prediction[key]), &prediction["interval95"][key]);
+        assert!(
+            number(&interval[0]) < value && value < number(&interval[1]),
+            "{key}"
+        );
+    }
+    // 14,257 images a second and 560 W were measured.
+    let rate = &prediction["interval95"]["items_per_s"];
+    assert!((number(&rate[0])..number(&rate[1])).contains(&14_257.0));
+    let power = &prediction["interval95"]["power_w"];
+    assert!((number(&power[0])..number(&power[1])).contains(&560.0));
+    let trained = predict("resnet50 --batch 128 --train");
+    let slower = number(&trained["prediction"]["items_per_s"]);
+    assert!(slower < 0.6 * number(&prediction["items_per_s"]));
+    let full = predict("vgg16 --batch 1000000");
+    assert!(full["prediction"]["largest_batch"].as_u64().unwrap() > 1000);
+    // Predictions are for 16-bit formats; other formats and GPUs have the bound alone.
+    assert!(predict("resnet50 --precision tf32")["prediction"].is_null());
 }

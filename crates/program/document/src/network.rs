@@ -51,6 +51,10 @@ pub struct Network {
     /// Lower bounds of time and energy on a GPU; absent if the user named no GPU.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bound: Option<GpuBound>,
+    /// What the network is predicted to cost on the GPU; absent without a GPU, or if its profile has no constants for
+    /// predictions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prediction: Option<Prediction>,
     /// The network's efficiency as measured in a study; absent if the user named no study.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub study: Option<StudyEfficiency>,
@@ -64,6 +68,54 @@ pub enum Mode {
     Train,
     /// The forward pass is counted.
     Infer,
+}
+
+/// What a network is predicted to cost on a GPU.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Prediction {
+    /// The name of the GPU's profile.
+    pub gpu: String,
+    /// The number of items in a batch.
+    pub batch: u64,
+    /// Whether the network is trained.
+    pub mode: Mode,
+    /// The number of items per second.
+    pub items_per_s: f64,
+    /// The average power in watts.
+    pub power_w: f64,
+    /// The energy of an item in joules.
+    pub energy_per_item_j: f64,
+    /// The memory that weights and data need, in bytes.
+    pub memory_bytes: f64,
+    /// The largest batch that fits into the GPU's memory, if the requested one does not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub largest_batch: Option<u64>,
+    /// The intervals that hold 95 % of such predictions, by networks that were left out of the fit.
+    pub interval95: PredictionIntervals,
+    /// The layers that take the longest, with those that are executed together with them.
+    pub slowest_layers: Vec<SlowLayer>,
+}
+
+/// The intervals that hold 95 % of predictions.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct PredictionIntervals {
+    /// The interval of the items per second.
+    pub items_per_s: [f64; 2],
+    /// The interval of the power in watts.
+    pub power_w: [f64; 2],
+    /// The interval of the energy of an item in joules.
+    pub energy_per_item_j: [f64; 2],
+}
+
+/// A layer that takes long.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct SlowLayer {
+    /// The name of the layer.
+    pub name: String,
+    /// The predicted time for a batch, in seconds.
+    pub time_s: f64,
+    /// The share of the time of all layers.
+    pub share: f64,
 }
 
 /// An input of a network.

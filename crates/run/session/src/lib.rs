@@ -33,8 +33,8 @@ pub use host::{
 };
 pub use measure::MeasureError;
 pub use network::{
-    GpuBounds, NetworkUseError, StudyEfficiency, StudyRow, bounds_on_gpu, efficiency_in_study,
-    load_network,
+    GpuBounds, GpuPrediction, NetworkUseError, StudyEfficiency, StudyRow, bounds_on_gpu,
+    default_precision, efficiency_in_study, load_network, predict_on_gpu,
 };
 pub use observer::{Observer, Status};
 pub use run::{MeasuredRunResult, RunRequest, RunResult, run, run_measured};

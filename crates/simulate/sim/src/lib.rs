@@ -32,9 +32,10 @@ pub use job::{GradientExchange, Job, JobError, JobRequest, Phase, ScaledWork, Va
 pub use physics::{Bounds, Chip, Cycle, Limits, Load, State, Step};
 pub use placement::{GpuListError, PlacementError, parse_gpu_list};
 pub use profile::{
-    AllReduce, Cap, ConvAlgorithm, Core, Dataset, Fault, GpuProfile, HostPower, ItemWork, Memory,
-    MemoryNeed, Meter, Mode, NodeProfile, Peak, PhaseShare, PowerDraw, ProfileError, Supply,
-    Thermal, Variant, VariantError, WorkloadProfile, parse_gpu, parse_node, parse_workload,
+    AllReduce, Cap, ConvAlgorithm, Core, Dataset, Fault, GpuProfile, HostPower, ItemWork,
+    KernelErrors, Kernels, Memory, MemoryNeed, Meter, Mode, NodeProfile, Peak, PhaseShare,
+    PowerDraw, ProfileError, Supply, Thermal, Variant, VariantError, WorkloadProfile, parse_gpu,
+    parse_node, parse_workload,
 };
 pub use requests::{ArrivalError, Arrivals, QueueStatus, RequestQueue};
 pub use run::{

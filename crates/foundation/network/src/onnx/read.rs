@@ -52,6 +52,7 @@ pub fn read_onnx(path: &str, options: &OnnxOptions) -> Result<Network, NetworkEr
         opset: opset.map_or(1, |opset| opset.version),
         values: HashMap::new(),
         elements: Vec::new(),
+        names: Vec::new(),
         counted: HashSet::new(),
         numbers_left: MAX_NUMBERS,
         unknown: HashMap::new(),
@@ -93,6 +94,8 @@ struct Reader<'a> {
     /// The number of elements of each weight of the file, followed by those of each graph input.
     /// [`Value::origins`] has indices into this list.
     elements: Vec<u64>,
+    /// The name of each of them.
+    names: Vec<&'a str>,
     /// The weights (as indices into `elements`) that belong to a layer already, so they are not counted twice.
     counted: HashSet<usize>,
     numbers_left: usize,
@@ -151,6 +154,7 @@ impl<'a> Reader<'a> {
                 })?;
             let elements = value.shape.as_ref().map_or(0, Shape::elements);
             self.elements.push(elements);
+            self.names.push(&tensor.name);
             self.values.insert(&tensor.name, value);
         }
         Ok(())
@@ -197,6 +201,7 @@ impl<'a> Reader<'a> {
                 },
             );
             self.elements.push(shape.elements());
+            self.names.push(&info.name);
         }
         Ok(())
     }
@@ -348,6 +353,7 @@ impl<'a> Reader<'a> {
                 .collect(),
             parameters: 0,
             weights: 0,
+            has_folded_normalisation: false,
         };
         for (position, value) in inputs.iter().enumerate() {
             let Some((value, shape)) = value.as_ref().and_then(|v| Some((v, v.shape.as_ref()?)))
@@ -368,6 +374,8 @@ impl<'a> Reader<'a> {
             if statistics.contains(&position) {
                 continue;
             }
+            let is_convolution = matches!(layer.kind, crate::Kind::Convolution(_));
+            layer.has_folded_normalisation |= is_convolution && self.is_computed(origins);
             for origin in origins.iter() {
                 if self.counted.insert(*origin) {
                     let own = self.elements.get(*origin).copied();
@@ -376,5 +384,12 @@ impl<'a> Reader<'a> {
             }
         }
         self.network.layers.push(layer);
+    }
+
+    /// Whether weights have no name of their own: PyTorch's exporter names weights that it has computed, by folding a
+    /// normalisation into them, after the node that uses them.
+    fn is_computed(&self, origins: &[usize]) -> bool {
+        let mut names = origins.iter().filter_map(|origin| self.names.get(*origin));
+        names.any(|name| name.starts_with("onnx::Conv_"))
     }
 }

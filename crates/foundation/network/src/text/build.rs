@@ -212,6 +212,7 @@ impl Builder<'_> {
             outputs: vec![output],
             parameters,
             weights: parameters + statistics,
+            has_folded_normalisation: false,
         });
     }
 

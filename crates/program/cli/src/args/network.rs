@@ -10,8 +10,8 @@ use super::shared::TextExportArgs;
 /// Count a network's operations, parameters and memory traffic.
 ///
 /// Counts every layer of a built-in network, of an ONNX file (its weights are not needed) or of your own description.
-/// Add a GPU to see the lowest time and energy that its peak rates allow, or a study to see the operations per joule
-/// that were achieved.
+/// Add a GPU to see the lowest time and energy that its peak rates allow and, on an H200, what the network will really
+/// cost; or a study to see the operations per joule that were achieved.
 #[derive(Debug, Args)]
 #[command(after_help = NETWORK_EXAMPLES, arg_required_else_help = true)]
 pub struct NetworkArgs {
@@ -40,15 +40,17 @@ pub struct NetworkArgs {
     #[arg(long, value_name = "RULES", default_value_t)]
     pub convention: Convention,
 
-    /// Number format of weights and activations: fp32, tf32, fp16, bf16, int8.
-    #[arg(long, value_name = "TYPE", default_value_t)]
-    pub precision: Precision,
+    /// Number format of weights and activations: fp32, tf32, fp16, bf16, int8 [default: bf16 on a GPU with predictions,
+    /// else fp32].
+    #[arg(long, value_name = "TYPE")]
+    pub precision: Option<Precision>,
 
     /// Count a training step: the backward pass too.
     #[arg(long)]
     pub train: bool,
 
-    /// Show the lowest possible time and energy on this GPU: a name (see `simulate --list`) or a profile file.
+    /// Show the lowest possible time and energy on this GPU, and a prediction of the real ones where the GPU's profile
+    /// allows it (h200): a name (see `simulate --list`) or a profile file.
     #[arg(long, value_name = "GPU")]
     pub simulate: Option<String>,
 

@@ -2,9 +2,11 @@
 
 use sweetspot_document::common::SchemaName;
 use sweetspot_document::network as document;
-use sweetspot_network::{Bound, Cost, Counts, LayerCost, Limit, Shape, Variant};
-use sweetspot_session::{GpuBounds, StudyEfficiency};
+use sweetspot_network::{Bound, Cost, Counts, LayerCost, Limit, Network, Shape, Variant};
+use sweetspot_predict::Pass;
+use sweetspot_session::{GpuBounds, GpuPrediction, StudyEfficiency};
 
+use super::prediction::{intervals, slowest_layers};
 use super::text::NetworkView;
 use crate::study::energy_of;
 
@@ -48,6 +50,9 @@ pub fn network_json(view: &NetworkView<'_>) -> document::Network {
         unknown_operators: unknown.collect(),
         without_shape: network.without_shape.clone(),
         bound: view.gpu.map(gpu_bound),
+        prediction: view
+            .prediction
+            .map(|prediction| prediction_json(network, prediction)),
         study: view.study.map(study_efficiency),
     }
 }
@@ -162,6 +167,38 @@ fn gpu_bound(gpu: &GpuBounds) -> document::GpuBound {
         bandwidth_bytes_per_s: gpu.ceilings.bandwidth.get(),
         total: bound_json(&gpu.total),
         memory_bound_layers: in_memory.count(),
+    }
+}
+
+/// Makes the entry of a prediction.
+fn prediction_json(network: &Network, on_gpu: &GpuPrediction) -> document::Prediction {
+    let prediction = &on_gpu.prediction;
+    let intervals = intervals(network, on_gpu);
+    let slowest = slowest_layers(network, on_gpu);
+    document::Prediction {
+        gpu: on_gpu.gpu.clone(),
+        batch: prediction.batch,
+        mode: match prediction.pass {
+            Pass::Training => document::Mode::Train,
+            Pass::Inference => document::Mode::Infer,
+        },
+        items_per_s: prediction.items_per_s(),
+        power_w: prediction.power.get(),
+        energy_per_item_j: prediction.energy_per_item().get(),
+        memory_bytes: prediction.memory.get(),
+        largest_batch: on_gpu.largest_batch,
+        interval95: document::PredictionIntervals {
+            items_per_s: intervals.items_per_s,
+            power_w: intervals.power,
+            energy_per_item_j: intervals.energy_per_item,
+        },
+        slowest_layers: slowest
+            .map(|(name, time, share)| document::SlowLayer {
+                name: name.to_owned(),
+                time_s: time.get(),
+                share: share.get(),
+            })
+            .collect(),
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod csv;
 mod json;
+mod prediction;
 mod table;
 mod text;
 mod units;

@@ -1,8 +1,9 @@
 //! A network's operations and bytes, for a terminal and as Markdown.
 
 use sweetspot_network::{Convention, Cost, Limit, Network};
-use sweetspot_session::{GpuBounds, StudyEfficiency};
+use sweetspot_session::{GpuBounds, GpuPrediction, StudyEfficiency};
 
+use super::prediction::prediction_parts;
 use super::table::{ctc, millions, network_table};
 use crate::settings::configuration_text;
 use crate::table::Table;
@@ -27,6 +28,8 @@ pub struct NetworkView<'a> {
     pub cost: &'a Cost<'a>,
     /// Lower bounds of the network's time and energy on a GPU, if the user named one.
     pub gpu: Option<&'a GpuBounds>,
+    /// What the network is predicted to cost on that GPU, if its profile has the constants.
+    pub prediction: Option<&'a GpuPrediction>,
     /// The network's efficiency as measured in a study, if the user named one.
     pub study: Option<&'a StudyEfficiency>,
     /// Whether the table has a row for each layer or for each kind of layer.
@@ -52,6 +55,9 @@ fn document(view: &NetworkView<'_>, narrow: bool) -> Text {
     }
     if let Some(gpu) = view.gpu {
         parts.extend(lower_bound_sentence(view.cost, gpu).map(Text::from));
+    }
+    if let Some(prediction) = view.prediction {
+        parts.extend(prediction_parts(view.network, prediction));
     }
     if let Some(study) = view.study {
         parts.push(efficiency_in_study(study).into());

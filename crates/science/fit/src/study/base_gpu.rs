@@ -69,6 +69,7 @@ impl BaseGpu {
             },
             thermal: sheet.map_or_else(usual_thermal, |sheet| sheet.thermal.clone()),
             cap,
+            kernels: None,
             faults: Vec::new(),
         };
         Self {

@@ -7,6 +7,7 @@ use sweetspot_quantity::{
 };
 
 use super::fault::Fault;
+use super::kernels::Kernels;
 use crate::sensors::Generation;
 
 /// The physical parameters of a GPU board.
@@ -41,6 +42,9 @@ pub struct GpuProfile {
     pub cap: Cap,
     /// How the chip's temperature depends on its power, and the power on the temperature.
     pub thermal: Thermal,
+    /// The constants from which the time and energy of networks are predicted; absent if they are unknown. They come last
+    /// in a profile.
+    pub kernels: Option<Kernels>,
     /// The faults that are simulated on this GPU; usually none.
     #[serde(default, rename = "fault")]
     pub faults: Vec<Fault>,

@@ -3,6 +3,7 @@
 mod fault;
 mod gpu;
 mod gpu_checks;
+mod kernels;
 mod locate;
 mod node;
 mod variant;
@@ -10,6 +11,7 @@ mod workload;
 
 pub use fault::Fault;
 pub use gpu::{Cap, Core, GpuProfile, Memory, Peak, PowerDraw, Thermal};
+pub use kernels::{KernelErrors, Kernels};
 pub use locate::ProfileError;
 pub use node::{AllReduce, HostPower, Meter, NodeProfile, Supply};
 pub use variant::{ConvAlgorithm, Dataset, Variant, VariantError};
