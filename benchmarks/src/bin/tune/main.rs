@@ -1,9 +1,9 @@
-//! Evaluates `tune`: `cargo run --release -p sweetspot-benchmarks --bin tune [SEEDS [KNOB [FIRST]]]`.
+//! Evaluates `tune`: `cargo run --release -p sweetspot-benchmarks --bin tune [SEEDS [KNOB [FIRST [RANDOM]]]]`.
 //!
 //! Tunes ten minutes of training in virtual time on each of the twelve published curves and on a hundred random
 //! workloads, and trainings whose load changes halfway. The true results are known: the same job without noise, from start
 //! to end at every setting. FIRST chooses other seeds and other random workloads, so that a change that was developed with
-//! some of them can be checked with others.
+//! some of them can be checked with others. RANDOM is the number of seeds for each random workload, 1 if it is not given.
 #![cfg_attr(
     not(test),
     deny(clippy::unwrap_used, clippy::expect_used, clippy::panic)
@@ -42,6 +42,10 @@ fn main() -> Result<()> {
         Some(text) => text.parse().context("FIRST must be a number")?,
         None => 0,
     };
+    let random_seeds: u64 = match std::env::args().nth(4) {
+        Some(text) => text.parse().context("RANDOM must be a number")?,
+        None => 1,
+    };
     let seeds = first..first + seeds;
     let mut published = TuneStatistics::default();
     for gpu in GPUS {
@@ -60,7 +64,8 @@ fn main() -> Result<()> {
     let mut random = TuneStatistics::default();
     for number in first..first + 100 {
         let (name, job) = random_job(number)?;
-        tune_steady_load(&job, knob, first..first + 1, &mut random, &name)?;
+        let seeds = first..first + random_seeds;
+        tune_steady_load(&job, knob, seeds, &mut random, &name)?;
     }
     random.print("100 random workloads");
     let mut changes = TuneStatistics::default();

@@ -19,6 +19,8 @@ pub fn space(points: usize) -> SearchSpace {
 pub fn test_config(criteria: Criteria) -> TuneConfig {
     TuneConfig {
         space: space(11),
+        clocks: None,
+        suggests_clocks: true,
         labels: (0..11)
             .map(|point| format!("{} W", 300 - 15 * point))
             .collect(),

@@ -8,7 +8,7 @@ mod node;
 mod variant;
 mod workload;
 
-pub use fault::Fault;
+pub use fault::{Fault, UnitUseFault};
 pub use gpu::{Cap, Core, GpuProfile, Memory, Peak, PowerDraw, Thermal};
 pub use locate::ProfileError;
 pub use node::{AllReduce, HostPower, Meter, NodeProfile, Supply};

@@ -3,6 +3,7 @@
 mod exploring;
 mod holding;
 mod interruptions;
+mod knob;
 mod stage;
 
 use sweetspot_quantity::Seconds;
@@ -96,6 +97,7 @@ impl Tuner {
         match event {
             TuneEvent::Energy { at, total } => self.monitor.record_energy(at.get(), total.get()),
             TuneEvent::Progress { at, total } => self.on_progress(now, at.get(), total),
+            TuneEvent::Limits(span) => self.monitor.record_limits(span),
             TuneEvent::Phase(name) => self.phase.update(name, now),
             TuneEvent::Applied(point) => self.on_applied(now, point),
             TuneEvent::Rejected { point, reason } => self.on_rejected(now, point, &reason),
@@ -251,15 +253,18 @@ impl Tuner {
         if wanted != point {
             return;
         }
+        self.load.record_rejection(&self.config, point);
+        self.load.remembered = self.load.remembered.filter(|before| before.point != point);
+        let is_reference = matches!(task, Task::Reference | Task::Recheck);
+        if !is_reference && self.try_other_knob(now, reason) {
+            return;
+        }
         let notice = TuneNotice::SettingRejected {
             label: self.label(point),
             reason: reason.to_owned(),
         };
         self.notify(now, notice);
-        self.load.record_rejection(point);
-        self.load.remembered = self.load.remembered.filter(|before| before.point != point);
-        let is_reference = matches!(task, Task::Reference | Task::Recheck);
-        if is_reference || self.load.rejection_count() >= MAX_REJECTIONS {
+        if is_reference || self.load.rejection_count(&self.config) >= MAX_REJECTIONS {
             self.give_up(now, GiveUpReason::SettingsRejected(reason.to_owned()));
         } else {
             match task {
