@@ -139,8 +139,7 @@ impl Recorder {
             .map(|plan| (plan.due(), Task::Counter));
         let drain = self.drain_at.map(|at| (at, Task::Drain));
         let auxiliary = self.auxiliary_at.map(|at| (at, Task::Auxiliary));
-        let limits = self.limits_at.unwrap_or(self.next_limits_at);
-        let limits = Some((limits.min(self.next_limits_at), Task::Limits));
+        let limits = Some((self.limits_due(), Task::Limits));
         let polls = self
             .polls
             .iter()
@@ -151,6 +150,12 @@ impl Recorder {
             .chain(auxiliary)
             .chain(limits)
             .min_by_key(|(at, _)| *at)
+    }
+
+    /// When the counters that tell what limits the device are read next.
+    pub fn limits_due(&self) -> Moment {
+        let marked = self.limits_at.unwrap_or(self.next_limits_at);
+        marked.min(self.next_limits_at)
     }
 
     /// Schedules reads of the counter just before and after this moment, at which a measurement window begins
