@@ -93,11 +93,15 @@ impl Tuner {
         if self.has_ended || !now.is_finite() {
             return Vec::new();
         }
+        if let TuneEvent::Limits(span) = event {
+            // Nothing depends on it before the next reading of energy or progress.
+            self.monitor.record_limits(span);
+            return Vec::new();
+        }
         let is_reading = matches!(event, TuneEvent::Energy { .. } | TuneEvent::Progress { .. });
         match event {
             TuneEvent::Energy { at, total } => self.monitor.record_energy(at.get(), total.get()),
             TuneEvent::Progress { at, total } => self.on_progress(now, at.get(), total),
-            TuneEvent::Limits(span) => self.monitor.record_limits(span),
             TuneEvent::Phase(name) => self.phase.update(name, now),
             TuneEvent::Applied(point) => self.on_applied(now, point),
             TuneEvent::Rejected { point, reason } => self.on_rejected(now, point, &reason),
@@ -108,7 +112,7 @@ impl Tuner {
                 self.account_until(now);
                 self.has_ended = true;
             }
-            TuneEvent::Tick => {}
+            TuneEvent::Limits(_) | TuneEvent::Tick => {}
         }
         // Thousands of readings may arrive in a second, so they are processed in groups.
         if !self.has_ended && (!is_reading || now - self.last_advance >= ADVANCE_INTERVAL) {
