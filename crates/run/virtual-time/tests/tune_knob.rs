@@ -37,6 +37,12 @@ fn workload(gpu: &str, core: f64, memory: f64, switching: f64) -> Workload {
     workload
 }
 
+/// The workload with so little power for the memory that no power cap of a V100 binds.
+fn quiet(mut workload: Workload) -> Workload {
+    workload.profile.on[0].memory_activity = Ratio::new(0.3);
+    workload
+}
+
 fn job(gpu: &str, faults: &[Fault], workloads: Vec<Workload>) -> JobSequence {
     let (name, mut profile) = find_gpu(gpu).unwrap();
     profile.faults.extend(faults.iter().cloned());
@@ -65,26 +71,40 @@ fn regret(job: &JobSequence, tuned: &TunedJob) -> f64 {
 #[test]
 fn the_knob_that_works_is_tuned_close_to_the_best_cap_or_clock() {
     // On an H200 the counters of units tell the loads apart, on the older GPUs their power does.
+    // The caps of the H200 are 15 W apart here, and its curve is steep below the best one.
     let table = [
         (
             "nvidia_h200",
             workload("h200", 0.2, 0.8, 0.7),
             Knob::CoreClock,
+            0.02,
         ),
-        ("v100", workload("v100", 0.2, 0.8, 0.3), Knob::CoreClock),
+        (
+            "v100",
+            quiet(workload("v100", 0.2, 0.8, 0.3)),
+            Knob::CoreClock,
+            0.02,
+        ),
         (
             "nvidia_h200",
             workload("h200", 0.95, 0.05, 1.3),
             Knob::PowerCap,
+            0.04,
         ),
-        ("v100", workload("v100", 0.95, 0.05, 1.2), Knob::PowerCap),
+        (
+            "v100",
+            workload("v100", 0.95, 0.05, 1.2),
+            Knob::PowerCap,
+            0.02,
+        ),
         (
             "quadro_rtx_6000",
             workload("quadro_rtx_6000", 0.95, 0.05, 1.2),
             Knob::PowerCap,
+            0.02,
         ),
     ];
-    for (gpu, workload, knob) in table {
+    for (gpu, workload, knob, most) in table {
         let job = job(gpu, &[], vec![workload]);
         let tuned = auto(&job, Objective::Energy);
         let load = &tuned.tuned.loads[0];
@@ -92,7 +112,7 @@ fn the_knob_that_works_is_tuned_close_to_the_best_cap_or_clock() {
         assert_eq!(load.knob, Some(knob), "{name}");
         assert!(tuned.is_settled(), "{name}");
         let regret = regret(&job, &tuned);
-        assert!(regret < 0.02, "{name}: {regret}");
+        assert!(regret < most, "{name}: {regret}");
         let choice = tuned.settings[tuned.choice().unwrap()];
         assert_eq!(
             choice.core_clock.is_some(),
