@@ -8,9 +8,9 @@ use sweetspot_quantity::Watts;
 use crate::limit::{CapEffect, Limit, LoadLimit};
 
 /// Power caps are tuned only if the job draws at least this multiple of the lowest cap: a cap above the draw has no effect,
-/// and the cap with the least energy is usually at 50 to 60 % of the draw. Up to this multiple the best clock saves more
-/// than the lowest cap in the simulated cases of `benchmarks/src/bin/tune`; above it the search among clocks, whose curve
-/// is steeper, misses the best one more often than the caps do.
+/// and the cap with the least energy is usually at 50 to 60 % of the draw. A higher multiple gains little in the cases of
+/// `benchmarks/src/bin/tune`, and is worse in more of them, because the search misses the best clock by more where it
+/// misses it (docs/decisions/019-tune-chooses-the-knob.md).
 const MIN_DRAW_OF_LOWEST_CAP: f64 = 1.3;
 
 /// What to tune for a load, and why. Its text is a sentence for the user.
