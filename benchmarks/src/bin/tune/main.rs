@@ -1,9 +1,9 @@
-//! Evaluates `tune`: `cargo run --release -p sweetspot-benchmarks --bin tune [SEEDS [KNOB [FIRST]]]`.
+//! Evaluates `tune`: `cargo run --release -p sweetspot-benchmarks --bin tune [SEEDS [KNOB [FIRST [RANDOM]]]]`.
 //!
 //! Tunes ten minutes of training in virtual time on each of the twelve published curves and on a hundred random
 //! workloads, and trainings whose load changes halfway. The true results are known: the same job without noise, from start
 //! to end at every setting. FIRST chooses other seeds and other random workloads, so that a change that was developed with
-//! some of them can be checked with others.
+//! some of them can be checked with others. RANDOM is the number of seeds for each random workload, 1 if it is not given.
 #![cfg_attr(
     not(test),
     deny(clippy::unwrap_used, clippy::expect_used, clippy::panic)
@@ -15,9 +15,10 @@ use std::ops::Range;
 
 use anyhow::{Context, Result};
 use sweetspot_benchmarks::{GPUS, NETWORKS, OBJECTIVES};
-use sweetspot_control::tune::{TuneKnob, TuneRequest, TunedJob};
+use sweetspot_control::tune::{TuneKnob, TuneRequest, TuneSpace};
 use sweetspot_decide::search::StrategyName;
 use sweetspot_decide::{Criteria, Objective, Outcome};
+use sweetspot_device::Settings;
 use sweetspot_quantity::{Ratio, Seconds};
 use sweetspot_sim::{Variant, Workload, find_gpu, find_workload};
 use sweetspot_stats::Seed;
@@ -41,6 +42,10 @@ fn main() -> Result<()> {
         Some(text) => text.parse().context("FIRST must be a number")?,
         None => 0,
     };
+    let random_seeds: u64 = match std::env::args().nth(4) {
+        Some(text) => text.parse().context("RANDOM must be a number")?,
+        None => 1,
+    };
     let seeds = first..first + seeds;
     let mut published = TuneStatistics::default();
     for gpu in GPUS {
@@ -59,7 +64,8 @@ fn main() -> Result<()> {
     let mut random = TuneStatistics::default();
     for number in first..first + 100 {
         let (name, job) = random_job(number)?;
-        tune_steady_load(&job, knob, first..first + 1, &mut random, &name)?;
+        let seeds = first..first + random_seeds;
+        tune_steady_load(&job, knob, seeds, &mut random, &name)?;
     }
     random.print("100 random workloads");
     let mut changes = TuneStatistics::default();
@@ -130,15 +136,37 @@ fn request(objective: Objective, knob: TuneKnob, seed: u64) -> TuneRequest {
     }
 }
 
-/// The true time, energy and items at every setting, without noise.
-fn true_outcomes(job: &JobSequence, workload: usize, tuned: &TunedJob) -> Result<Vec<Outcome>> {
-    let outcomes = tuned.settings.iter().map(|settings| {
+/// The true time, energy and items at each of these settings, without noise.
+fn true_outcomes(
+    job: &JobSequence,
+    workload: usize,
+    settings: &[Settings],
+) -> Result<Vec<Outcome>> {
+    let outcomes = settings.iter().map(|settings| {
         let (time, energy, items) = job.outcome_at(workload, *settings)?;
         let mut outcome = Outcome::new(time, energy);
         outcome.items = Some(items);
         Ok(outcome)
     });
     outcomes.collect()
+}
+
+/// The true outcomes of all settings of a tuned job, and those of every power cap and every core clock.
+struct TrueOutcomes {
+    tuned: Vec<Outcome>,
+    caps_and_clocks: Vec<Outcome>,
+}
+
+impl TrueOutcomes {
+    fn new(job: &JobSequence, workload: usize, settings: &[Settings]) -> Result<Self> {
+        let devices = job.descriptors();
+        let mut all = TuneSpace::new(&devices, TuneKnob::PowerCap)?.settings;
+        all.extend(TuneSpace::new(&devices, TuneKnob::CoreClock)?.settings);
+        Ok(Self {
+            tuned: true_outcomes(job, workload, settings)?,
+            caps_and_clocks: true_outcomes(job, workload, &all)?,
+        })
+    }
 }
 
 /// Tunes a job with a steady load for every objective and seed.
@@ -149,20 +177,21 @@ fn tune_steady_load(
     statistics: &mut TuneStatistics,
     name: &str,
 ) -> Result<()> {
-    let mut known: Option<Vec<Outcome>> = None;
+    let mut known: Option<TrueOutcomes> = None;
     for objective in OBJECTIVES {
         for seed in seeds.clone() {
             let tuned = tune(&request(objective, knob, seed), job, None, &mut |_, _| {})?;
             let outcomes = match &known {
                 Some(outcomes) => outcomes,
-                None => known.insert(true_outcomes(job, 0, &tuned)?),
+                None => known.insert(TrueOutcomes::new(job, 0, &tuned.settings)?),
             };
             let case = Case {
                 name,
                 objective,
                 tuned: &tuned,
                 load: &tuned.tuned.loads[0],
-                outcomes,
+                outcomes: &outcomes.tuned,
+                caps_and_clocks: &outcomes.caps_and_clocks,
             };
             statistics.add(&case)?;
             if tuned.tuned.loads.len() > 1 {
@@ -183,7 +212,7 @@ fn tune_changing_load(
     for objective in [Objective::Edp, Objective::Energy] {
         for seed in seeds.clone() {
             let tuned = tune(&request(objective, knob, seed), job, None, &mut |_, _| {})?;
-            let outcomes = true_outcomes(job, 1, &tuned)?;
+            let outcomes = TrueOutcomes::new(job, 1, &tuned.settings)?;
             let changed = tuned.begins[1];
             let Some(load) = tuned.tuned.loads.get(1) else {
                 println!(
@@ -199,7 +228,8 @@ fn tune_changing_load(
                 objective,
                 tuned: &tuned,
                 load,
-                outcomes: &outcomes,
+                outcomes: &outcomes.tuned,
+                caps_and_clocks: &outcomes.caps_and_clocks,
             };
             statistics.add(&case)?;
             let after = load

@@ -12,6 +12,8 @@ pub struct Case<'a> {
     pub tuned: &'a TunedJob,
     pub load: &'a LoadOutcome,
     pub outcomes: &'a [Outcome],
+    /// The true outcomes of every power cap and every core clock.
+    pub caps_and_clocks: &'a [Outcome],
 }
 
 impl Case<'_> {
@@ -36,6 +38,15 @@ impl Case<'_> {
             .unwrap_or(0);
         let regrets = values.iter().map(|value| value / values[optimum] - 1.0);
         Ok((optimum, regrets.collect()))
+    }
+
+    /// How much worse than the best power cap or core clock the choice is.
+    fn regret_over_both(&self) -> Result<f64> {
+        let value = |outcome: &Outcome| self.objective.value(outcome, self.reference());
+        let own = value(&self.outcomes[self.choice()])?;
+        let all = self.caps_and_clocks.iter().map(value);
+        let best = all.collect::<Result<Vec<f64>, _>>()?.into_iter();
+        Ok(own / best.fold(own, f64::min) - 1.0)
     }
 
     fn print_miss(&self, optimum: usize, regrets: &[f64]) {
@@ -79,11 +90,13 @@ impl Case<'_> {
     }
 }
 
-/// The level of VERBOSE: 1 lists the misses, 2 also shows their windows.
+/// The level of VERBOSE: 1 lists the misses, 2 also shows their windows, 3 also the regret of
+/// every job over caps and clocks.
 fn verbosity() -> u32 {
     match std::env::var_os("VERBOSE") {
         None => 0,
         Some(level) if level == "2" => 2,
+        Some(level) if level == "3" => 3,
         Some(_) => 1,
     }
 }
@@ -101,6 +114,8 @@ fn contains(interval: RatioInterval, value: f64) -> bool {
 pub struct TuneStatistics {
     cases: usize,
     within_1_percent: usize,
+    /// How much worse than the best power cap or core clock the choices are.
+    regrets_over_both: Vec<f64>,
     /// Seconds from a steady load to the choice.
     search_times: Vec<f64>,
     evaluations: Vec<f64>,
@@ -131,6 +146,17 @@ impl TuneStatistics {
             self.within_1_percent += 1;
         } else if verbosity() > 0 {
             case.print_miss(optimum, &regrets);
+        }
+        let over_both = case.regret_over_both()?;
+        self.regrets_over_both.push(over_both);
+        if verbosity() > 2 {
+            println!(
+                "over caps and clocks: {} {} {} {:.3}",
+                case.name,
+                case.objective,
+                case.tuned.labels[case.choice()],
+                over_both * 100.0
+            );
         }
         if case.tuned.tuned.gave_up.is_some() {
             self.gave_up += 1;
@@ -199,6 +225,15 @@ impl TuneStatistics {
         println!(
             "  within 1 % of the optimum    {:.1} %",
             share(self.within_1_percent, self.cases)
+        );
+        let within = self.regrets_over_both.iter();
+        let within = within.filter(|regret| **regret <= 0.01).count();
+        let mean = self.regrets_over_both.iter().sum::<f64>() / self.cases.max(1) as f64;
+        println!(
+            "  regret over caps and clocks  within 1 % in {:.1} %, mean {:.3} %, {} %",
+            share(within, self.cases),
+            100.0 * mean,
+            spread(&self.regrets_over_both, 100.0)
         );
         println!(
             "  evaluations                  {}",

@@ -140,6 +140,8 @@ pub fn after_tuning(args: &TuneArgs, job: &TunedJob) -> Line {
     };
     match verb.as_str() {
         "devices" | "doctor" => Line::with_command(words, &format!("sweetspot {verb}")),
+        // It needs no right to change settings.
+        "measure" => Line::with_command(words, &format!("sweetspot measure -- {command}")),
         _ => Line::with_command(words, &format!("sweetspot {verb}{same} -- {command}")),
     }
 }
@@ -150,6 +152,7 @@ fn after_giving_up(args: &TuneArgs, reason: &GiveUpReason) -> (&'static str, Str
         GiveUpReason::CapDoesNotBind { .. } if args.knob == TuneKnob::PowerCap => {
             ("Tune the clock:", "tune --knob core-clock")
         }
+        GiveUpReason::NothingHelps(_) => ("What limits it:", "measure"),
         GiveUpReason::SettingsRejected(_) => ("What may be set, and how:", "doctor"),
         GiveUpReason::ChangedExternally(_) => ("The settings at the moment:", "devices"),
         GiveUpReason::CapDoesNotBind { .. }

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::common::{SchemaName, TimeAndEnergy};
+use crate::measure::LoadLimits;
 
 /// A training run that was tuned while it ran. Values are in SI units, with fractions instead of percentages; a key is
 /// absent if its value is unknown. Times are in seconds since the start of the run.
@@ -166,6 +167,12 @@ pub struct Load {
     /// How much better the objective is at the choice than at the reference, as a fraction.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gain: Option<f64>,
+    /// What limits the load at the reference, as the mean of all devices; absent if nothing is known about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limits: Option<LoadLimits>,
+    /// The knob that was chosen for this load, `power-cap` or `core-clock`; only with the knob `auto`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub knob: Option<&'static str>,
     /// The number of measurement windows until a setting was chosen.
     pub evaluations: usize,
     /// The choice's time and energy per item, compared with the reference.

@@ -1,8 +1,9 @@
 //! `doctor`: checks what works on this computer, and says how to fix what does not.
 
 use std::path::Path;
+use std::time::Duration;
 
-use sweetspot_device::{Knob, SensorKind, UnitUseReading};
+use sweetspot_device::{Knob, SensorKind, UnitUse, UnitUseReading};
 use sweetspot_hosts::LIBRARY;
 
 use crate::host::{Gpu, SettingsAccess, open_host, unrestored_devices};
@@ -167,11 +168,29 @@ fn check_sensors(gpu: &Gpu) -> [Check; 3] {
     [power, counter, buffer]
 }
 
+/// The time between two readings of the use of a GPU's units.
+const UNIT_USE_TIME: Duration = Duration::from_millis(150);
+
+/// Reads the use of a GPU's units for a moment.
+fn unit_use(gpu: &mut Gpu) -> UnitUseReading {
+    match gpu.unit_use() {
+        UnitUseReading::Started => {
+            std::thread::sleep(UNIT_USE_TIME);
+            gpu.unit_use()
+        }
+        other => other,
+    }
+}
+
 /// Checks whether it can be told what limits a load on a GPU.
 fn check_limits(gpu: &mut Gpu) -> Check {
     let name = format!("GPU {} what limits a load", gpu.index());
     let has_times = gpu.throttle_times().power_cap.is_some();
-    let (result, finding) = match (has_times, gpu.unit_use()) {
+    let (result, finding) = match (has_times, unit_use(gpu)) {
+        (true, UnitUseReading::Mean(mean)) if mean == UnitUse::default() => (
+            CheckResult::Warn,
+            "throttle times are supported; the use of cores and memory (GPM) has no values".to_owned(),
+        ),
         (true, UnitUseReading::Started | UnitUseReading::Mean(_)) => (
             CheckResult::Pass,
             "throttle times and the use of cores and memory (GPM) are supported".to_owned(),

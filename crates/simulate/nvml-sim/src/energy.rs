@@ -7,7 +7,7 @@ use nvml::{
     nvmlDevice_t, nvmlFieldValue_t, nvmlSample_t, nvmlTemperature_t, nvmlUtilization_t, nvmlValue_t,
 };
 use nvml_wrapper_sys::bindings as nvml;
-use sweetspot_quantity::Watts;
+use sweetspot_quantity::{Seconds, Watts};
 use sweetspot_sim::Generation;
 use sweetspot_sim_host::LiveGpu;
 
@@ -76,16 +76,14 @@ fn field_value(device: nvmlDevice_t, id: u32, scope: u32) -> Result<(nvmlValue_t
     Ok(match id {
         ids::NVML_FI_DEV_TOTAL_ENERGY_CONSUMPTION => long(millijoules(device)?),
         POWER_CAP_TIME | SOFTWARE_THERMAL_TIME | HARDWARE_THERMAL_TIME | POWER_BRAKE_TIME => {
-            if !generation.has_throttle_times() || scope != 0 {
-                return Err(NOT_SUPPORTED);
-            }
-            let capped = read_gpu(device, |live| live.limit_times().capped)?;
             // A simulated GPU never gets too hot, and its power supply always suffices.
-            long(if id == POWER_CAP_TIME {
-                (capped * 1e9) as u64
-            } else {
-                0
-            })
+            let counted = match id {
+                POWER_CAP_TIME => read_gpu(device, |live| live.limit_times().capped)?,
+                _ => 0.0,
+            };
+            let shown = gpu(device)?.profile().throttle_time(Seconds::new(counted));
+            let shown = shown.filter(|_| scope == 0).ok_or(NOT_SUPPORTED)?;
+            long((shown.get() * 1e9) as u64)
         }
         _ if !has_power_fields(generation) || scope != 0 => return Err(NOT_SUPPORTED),
         ids::NVML_FI_DEV_ENERGY => long(millijoules(device)?),

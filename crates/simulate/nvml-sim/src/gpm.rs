@@ -8,6 +8,7 @@ use nvml::{
     nvmlGpmSupport_t,
 };
 use nvml_wrapper_sys::bindings as nvml;
+use sweetspot_sim::UnitUseFault;
 use sweetspot_sim_host::LimitTimes;
 
 use crate::support::*;
@@ -20,6 +21,8 @@ struct Sample {
     /// The monotonic time of the sample, in nanoseconds.
     at: u64,
     times: LimitTimes,
+    /// The simulated fault of the GPU's monitors.
+    fault: Option<UnitUseFault>,
 }
 
 /// Reads a client's sample.
@@ -34,6 +37,11 @@ fn sample(handle: nvmlGpmSample_t) -> Result<Sample, u32> {
 /// The percentage that a metric has between two samples. The model of a workload knows time limited by the cores and
 /// time limited by the memory, so these are the use of the tensor units and of the memory's bandwidth.
 fn percentage(metric: u32, earlier: &Sample, later: &Sample) -> Result<f64, u32> {
+    match later.fault {
+        Some(UnitUseFault::NoData) => return Err(NO_DATA),
+        Some(UnitUseFault::NotANumber) => return Ok(f64::NAN),
+        _ => {}
+    }
     let seconds = later.at.saturating_sub(earlier.at) as f64 * 1e-9;
     if seconds <= 0.0 {
         return Err(INVALID_ARGUMENT);
@@ -74,7 +82,7 @@ fn metric_info(metric: u32) -> nvmlGpmMetric_t__bindgen_ty_1 {
 
 exports! {
     fn nvmlGpmQueryDeviceSupport(device: nvmlDevice_t, support: *mut nvmlGpmSupport_t) {
-        let is_supported = gpu(device)?.profile().sensors.has_unit_use();
+        let is_supported = gpu(device)?.profile().unit_use_fault() != Some(UnitUseFault::Unsupported);
         if support.is_null() {
             return Err(INVALID_ARGUMENT);
         }
@@ -104,12 +112,15 @@ exports! {
         Ok(())
     }
     fn nvmlGpmSampleGet(device: nvmlDevice_t, handle: nvmlGpmSample_t) {
-        if !gpu(device)?.profile().sensors.has_unit_use() {
-            return Err(NOT_SUPPORTED);
+        let fault = gpu(device)?.profile().unit_use_fault();
+        match fault {
+            Some(UnitUseFault::Unsupported) => return Err(NOT_SUPPORTED),
+            Some(UnitUseFault::InUse) => return Err(IN_USE),
+            Some(UnitUseFault::NoData | UnitUseFault::NotANumber) | None => {}
         }
         sample(handle)?;
         let (at, times) = read_gpu(device, |live| (live.now(), live.limit_times()))?;
-        write_value(handle.cast::<Sample>(), Sample { device: device.addr(), at, times })
+        write_value(handle.cast::<Sample>(), Sample { device: device.addr(), at, times, fault })
     }
     fn nvmlGpmMetricsGet(request: *mut nvmlGpmMetricsGet_t) {
         host()?;

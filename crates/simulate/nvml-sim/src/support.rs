@@ -20,6 +20,8 @@ pub const DRIVER_NOT_LOADED: nvmlReturn_t = nvml::nvmlReturn_enum_NVML_ERROR_DRI
 pub const GPU_IS_LOST: nvmlReturn_t = nvml::nvmlReturn_enum_NVML_ERROR_GPU_IS_LOST;
 pub const ARGUMENT_VERSION_MISMATCH: nvmlReturn_t =
     nvml::nvmlReturn_enum_NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+pub const IN_USE: nvmlReturn_t = nvml::nvmlReturn_enum_NVML_ERROR_IN_USE;
+pub const NO_DATA: nvmlReturn_t = nvml::nvmlReturn_enum_NVML_ERROR_NO_DATA;
 pub const UNKNOWN: nvmlReturn_t = nvml::nvmlReturn_enum_NVML_ERROR_UNKNOWN;
 
 /// The result of an NVML function; the error is NVML's return code.

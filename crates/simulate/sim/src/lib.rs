@@ -34,8 +34,8 @@ pub use placement::{GpuListError, PlacementError, parse_gpu_list};
 pub use profile::{
     AllReduce, Cap, ConvAlgorithm, Core, Dataset, Fault, GpuProfile, HostPower, ItemWork,
     KernelErrors, Kernels, Memory, MemoryNeed, Meter, Mode, NodeProfile, Peak, PhaseShare,
-    PowerDraw, ProfileError, Supply, Thermal, Variant, VariantError, WorkloadProfile, parse_gpu,
-    parse_node, parse_workload,
+    PowerDraw, ProfileError, Supply, Thermal, UnitUseFault, Variant, VariantError, WorkloadProfile,
+    parse_gpu, parse_node, parse_workload,
 };
 pub use requests::{ArrivalError, Arrivals, QueueStatus, RequestQueue};
 pub use run::{

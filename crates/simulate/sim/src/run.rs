@@ -3,7 +3,7 @@
 use sweetspot_quantity::{Joules, Ratio, Seconds, Watts};
 
 use crate::job::{GradientExchange, Job};
-use crate::physics::{Chip, Cycle, Limits, Load, State};
+use crate::physics::{Bounds, Chip, Cycle, Limits, Load, State};
 
 /// A time span of a run with constant power and clock.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -16,6 +16,8 @@ pub struct Stretch {
     pub clock: Ratio,
     /// Whether kernels ran during the time span.
     pub busy: bool,
+    /// What limited the work during the time span.
+    pub bounds: Bounds,
 }
 
 /// Receives every stretch of a run as the run is simulated.
@@ -316,6 +318,7 @@ fn run_load(rank: &mut Rank<'_>, name: usize, load: &Load, steps: &mut Vec<Taken
             power: step.power,
             clock: rank.state.clock(),
             busy,
+            bounds: rank.chip.bounds(rank.state, rank.limits, load),
         };
         steps.push((name, taken));
     }

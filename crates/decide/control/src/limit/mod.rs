@@ -5,8 +5,11 @@
 //! counters that are read twice. It is pure, and every input may be missing.
 
 mod sentence;
+mod series;
 #[cfg(test)]
 mod tests;
+
+pub use series::{EvidenceSeries, EvidenceSpan};
 
 use sweetspot_device::UnitUse;
 use sweetspot_quantity::{Ratio, Watts};
@@ -169,17 +172,27 @@ impl LoadEvidence {
         let power = |power: Option<Watts>| {
             power.filter(|power| power.get().is_finite() && *power > Watts::ZERO)
         };
+        let utilisation = share(self.utilisation);
+        let units = UnitUse {
+            cores: share(self.units.cores),
+            tensor: share(self.units.tensor),
+            memory: share(self.units.memory),
+        };
+        // Monitors that show idle cores although kernels run most of the time have failed.
+        let is_dead = units
+            .cores
+            .is_some_and(|cores| cores.get() < MAX_IDLE_SHARE)
+            && utilisation.is_some_and(|busy| busy.get() >= MIN_BUSY_SHARE);
         Self {
             power: power(self.power),
             power_cap: power(self.power_cap),
             throttled_by_cap: share(self.throttled_by_cap),
             throttled_by_heat: share(self.throttled_by_heat),
             throttled_by_brake: share(self.throttled_by_brake),
-            utilisation: share(self.utilisation),
-            units: UnitUse {
-                cores: share(self.units.cores),
-                tensor: share(self.units.tensor),
-                memory: share(self.units.memory),
+            utilisation,
+            units: match is_dead {
+                true => UnitUse::default(),
+                false => units,
             },
         }
     }

@@ -15,6 +15,17 @@ impl Display for LoadLimit {
 }
 
 impl LoadLimit {
+    /// Says whether the power cap has an effect and what limits the load, without a recommendation; empty if neither is
+    /// known.
+    pub fn finding(&self) -> String {
+        let limit = match self.limit {
+            Limit::Unknown => String::new(),
+            _ => self.limit_text(),
+        };
+        let text = self.cap_text() + &limit;
+        text.trim_end_matches([' ', ':', ';']).to_owned()
+    }
+
     /// Says whether the power cap has an effect; empty if that is unknown.
     fn cap_text(&self) -> String {
         let evidence = &self.evidence;

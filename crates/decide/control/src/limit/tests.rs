@@ -182,6 +182,21 @@ fn older_gpus_are_judged_by_their_utilisation() {
 }
 
 #[test]
+fn monitors_that_show_nothing_while_kernels_run_do_not_count() {
+    let dead = LoadEvidence {
+        utilisation: Some(Ratio::new(0.99)),
+        ..load(412.0, 0.0, Some([0.0, 0.0, 0.0]))
+    };
+    let decided = LoadLimit::decide(&dead);
+    assert_eq!(decided.limit, Limit::Unknown, "{decided}");
+    let idle = LoadEvidence {
+        utilisation: Some(Ratio::new(0.0)),
+        ..dead
+    };
+    assert_eq!(LoadLimit::decide(&idle).limit, Limit::Idle);
+}
+
+#[test]
 fn sentences_name_the_cap_the_draw_and_the_knob() {
     let text = |evidence| LoadLimit::decide(&evidence).to_string();
     assert_eq!(
@@ -200,6 +215,20 @@ fn sentences_name_the_cap_the_draw_and_the_knob() {
         text(LoadEvidence::default()),
         "what limits it is unknown; so no knob can be recommended"
     );
+}
+
+#[test]
+fn findings_leave_out_what_is_unknown_and_recommend_nothing() {
+    let finding = |evidence| LoadLimit::decide(&evidence).finding();
+    assert_eq!(
+        finding(load(412.0, 0.0, Some([0.95, 0.1, 0.88]))),
+        "the power cap of 700 W does not limit this load, which draws 412 W: it is limited by memory bandwidth (88 %)"
+    );
+    assert_eq!(
+        finding(load(412.0, 0.0, None)),
+        "the power cap of 700 W does not limit this load, which draws 412 W"
+    );
+    assert_eq!(finding(load(650.0, None, None)), "");
 }
 
 #[test]

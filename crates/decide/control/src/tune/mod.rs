@@ -11,6 +11,7 @@
 mod criteria;
 mod drift;
 mod job;
+mod knob_choice;
 mod load;
 mod load_change;
 mod monitor;
@@ -25,6 +26,7 @@ mod window;
 
 pub use criteria::{find_unsupported_criterion, needs_progress, progress_requirement};
 pub use job::TunedJob;
+pub use knob_choice::KnobChoice;
 pub use notice::{EarlyStop, GiveUpReason, PROGRESS_HELP, TuneNotice};
 pub use outcome::{DailySavings, ExploringCost, LoadOutcome, RatioInterval, Savings, TuneOutcome};
 pub use request::{EarlierChoice, TuneKnob, TuneKnobError, TuneRequest};
@@ -36,11 +38,18 @@ use sweetspot_decide::Criteria;
 use sweetspot_decide::search::{SearchSpace, StrategyName};
 use sweetspot_quantity::{Joules, Ratio, Seconds, Watts};
 
+use crate::limit::EvidenceSpan;
+
 /// The configuration of a [`Tuner`].
 #[derive(Clone, Debug)]
 pub struct TuneConfig {
-    /// The settings to choose from.
+    /// The settings to choose from; the power caps if the tuner chooses the knob.
     pub space: SearchSpace,
+    /// The core clocks to choose from in place of the power caps, if the tuner chooses the knob for each load. The first
+    /// one is the reference of [`Self::space`], and the others are the points after those of that space.
+    pub clocks: Option<SearchSpace>,
+    /// Whether the user can be told to tune the core clock instead: it can be set, and is not tuned.
+    pub suggests_clocks: bool,
     /// The name of each point of the search space for display, such as `180 W`.
     pub labels: Vec<String>,
     /// The objective and the limits of the choice.
@@ -59,7 +68,8 @@ pub struct TuneConfig {
     pub retune_every: Option<Seconds>,
     /// The choice of an earlier run of the same job, which is tried first; absent if there is none.
     pub remembered: Option<RememberedChoice>,
-    /// The sum of the lowest power caps of all GPUs; absent if the power cap is not the only knob.
+    /// The sum of the lowest power caps of all GPUs; absent if power caps are tuned together with another knob or not at
+    /// all.
     pub lowest_cap: Option<Watts>,
     /// The seed of the strategy's random numbers.
     pub seed: u64,
@@ -107,6 +117,8 @@ pub enum TuneEvent {
         /// The number of items that the job has processed since its start.
         total: f64,
     },
+    /// The counters that tell what limits the devices were read.
+    Limits(EvidenceSpan),
     /// The job entered or left a phase. The value is the outermost phase that the job is in now; `None` outside all
     /// phases.
     Phase(Option<String>),

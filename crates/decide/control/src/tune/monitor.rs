@@ -7,6 +7,7 @@ use super::load::Consumption;
 use super::noise::NoiseEstimate;
 use super::series::{CumulativeSeries, Growth};
 use super::window::{TuneWindow, WindowPurpose};
+use crate::limit::{EvidenceSeries, EvidenceSpan, LoadEvidence};
 
 /// Collects readings of energy and reports of progress, and computes measurement windows from them.
 #[derive(Clone, Debug, Default)]
@@ -15,6 +16,8 @@ pub(super) struct LoadMonitor {
     energy: CumulativeSeries,
     /// The total number of items over time.
     items: CumulativeSeries,
+    /// What the counters of the devices tell about the load.
+    limits: EvidenceSeries,
     power_noise: NoiseEstimate,
     rate_noise: NoiseEstimate,
 }
@@ -54,6 +57,17 @@ impl LoadMonitor {
     pub(super) fn forget_before(&mut self, at: f64) {
         self.energy.forget_before(at);
         self.items.forget_before(at);
+        self.limits.forget_before(Seconds::new(at));
+    }
+
+    /// Records what the counters of the devices tell about a span of time.
+    pub(super) fn record_limits(&mut self, span: EvidenceSpan) {
+        self.limits.push(span);
+    }
+
+    /// What the counters of the devices tell about the load between two times.
+    pub(super) fn limits_between(&self, begin: Seconds, end: Seconds) -> LoadEvidence {
+        self.limits.between(begin, end)
     }
 
     /// The time, energy and items up to this time; only differences between two times matter.

@@ -2,7 +2,11 @@
 
 use std::fmt::{Display, Formatter};
 
+use sweetspot_device::Knob;
 use sweetspot_quantity::{Ratio, Seconds, Watts};
+
+use super::KnobChoice;
+use crate::limit::LoadLimit;
 
 /// A message for the user about the progress of tuning.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,6 +28,17 @@ pub enum TuneNotice {
     SettingRejected {
         /// The name of the rejected setting, such as `180 W`.
         label: String,
+        /// The error message of the device.
+        reason: String,
+    },
+    /// The tuner chose the knob to tune for a load.
+    KnobChosen(KnobChoice),
+    /// The device rejected a setting of the chosen knob, so the other one is tuned.
+    OtherKnob {
+        /// The knob that cannot be set.
+        rejected: Knob,
+        /// The knob that is tuned in its place.
+        tuned: Knob,
         /// The error message of the device.
         reason: String,
     },
@@ -77,7 +92,11 @@ pub enum GiveUpReason {
         power: Watts,
         /// The sum of the lowest power caps of all devices.
         lowest: Watts,
+        /// Whether the user can tune the core clock instead.
+        suggests_clocks: bool,
     },
+    /// No setting can save energy under this load, for this reason.
+    NothingHelps(LoadLimit),
     /// The job is so short that exploring would cost more than it saves.
     TooShort {
         /// The expected duration of the whole job.
@@ -94,10 +113,21 @@ pub enum GiveUpReason {
 impl Display for GiveUpReason {
     fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::CapDoesNotBind { power, lowest } => write!(
-                f,
-                "the cap does not bind: the job draws {power:.0}, and the lowest cap of {lowest:.0} changes nothing; the knob core-clock can save energy here"
-            ),
+            Self::CapDoesNotBind {
+                power,
+                lowest,
+                suggests_clocks,
+            } => {
+                write!(
+                    f,
+                    "the cap does not bind: the job draws {power:.0}, and the lowest cap of {lowest:.0} changes nothing"
+                )?;
+                match suggests_clocks {
+                    true => f.write_str("; the knob core-clock can save energy here"),
+                    false => Ok(()),
+                }
+            }
+            Self::NothingHelps(limit) => KnobChoice::Nothing(*limit).fmt(f),
             Self::TooShort { time } => write!(
                 f,
                 "the job is too short for exploring to pay off: it takes about {time:.0}; to tune it nevertheless, raise the exploration budget"
@@ -134,6 +164,15 @@ impl Display for TuneNotice {
             Self::SettingRejected { label, reason } => {
                 write!(f, "the device rejected {label}, which is not tried again: {reason}")
             }
+            Self::KnobChosen(choice) => choice.fmt(f),
+            Self::OtherKnob {
+                rejected,
+                tuned,
+                reason,
+            } => write!(
+                f,
+                "the {rejected} cannot be set, so the {tuned} is tuned: {reason}"
+            ),
             Self::LoadChanged { rate, power } => {
                 let signed = |ratio: &Ratio| format!("{:+.0} %", ratio.get() * 100.0);
                 f.write_str("the load changed (")?;

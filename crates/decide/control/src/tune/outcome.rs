@@ -1,11 +1,13 @@
 //! The outcome of tuning a job.
 
 use sweetspot_decide::search::Noise;
+use sweetspot_device::Knob;
 use sweetspot_quantity::{Joules, Ratio, Seconds};
 
 use super::load::Consumption;
 use super::notice::{GiveUpReason, TuneNotice};
 use super::window::TuneWindow;
+use crate::limit::LoadLimit;
 
 /// A change relative to the reference, with its 95 % confidence interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -68,6 +70,10 @@ pub struct LoadOutcome {
     pub exploring_cost_against_choice: Option<ExploringCost>,
     /// Whether this is the same load as the previous one, tuned again because of `--retune-every`.
     pub is_retuned: bool,
+    /// What limits the load at the reference; absent if the reference was not measured.
+    pub limit: Option<LoadLimit>,
+    /// The knob that the tuner chose for the load; absent if the knob was given.
+    pub knob: Option<Knob>,
     /// Whether the limits cannot be met: no tried setting meets them.
     pub outside_limits: bool,
     /// The time, energy and items since the load became steady.

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use sweetspot_decide::Criteria;
 use sweetspot_decide::search::StrategyName;
-use sweetspot_device::{Descriptor, Settings};
+use sweetspot_device::{Descriptor, Knob, Settings};
 use sweetspot_quantity::{Ratio, Seconds};
 
 use super::{JobLength, RememberedChoice, TuneConfig, TuneSpace};
@@ -20,11 +20,13 @@ pub enum TuneKnob {
     CoreClock,
     /// The power cap and the core clock are tuned together.
     Both,
+    /// The power cap or the core clock is tuned, whichever works for the load.
+    Auto,
 }
 
 /// The text is not the name of a knob that can be tuned.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown knob `{0}`: use power-cap, core-clock or both")]
+#[error("unknown knob `{0}`: use auto, power-cap, core-clock or both")]
 pub struct TuneKnobError(String);
 
 impl FromStr for TuneKnob {
@@ -35,6 +37,7 @@ impl FromStr for TuneKnob {
             "power-cap" => Ok(Self::PowerCap),
             "core-clock" => Ok(Self::CoreClock),
             "both" => Ok(Self::Both),
+            "auto" => Ok(Self::Auto),
             _ => Err(TuneKnobError(text.to_owned())),
         }
     }
@@ -46,6 +49,7 @@ impl Display for TuneKnob {
             Self::PowerCap => "power-cap",
             Self::CoreClock => "core-clock",
             Self::Both => "both",
+            Self::Auto => "auto",
         })
     }
 }
@@ -91,6 +95,11 @@ impl TuneRequest {
         let count = devices.len();
         TuneConfig {
             space: space.space.clone(),
+            clocks: space.clocks.clone(),
+            suggests_clocks: self.knob == TuneKnob::PowerCap
+                && devices
+                    .iter()
+                    .all(|device| device.knob(Knob::CoreClock).is_some()),
             labels: space.labels.clone(),
             criteria: self.criteria.clone(),
             strategy: self.strategy,

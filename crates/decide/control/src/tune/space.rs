@@ -39,8 +39,13 @@ pub struct TuneSpace {
     pub settings: Vec<Settings>,
     /// The name of each point for display: `180 W`, or `180 W, 1200 MHz`.
     pub labels: Vec<String>,
-    /// The lowest power cap of one GPU; absent if the power cap is not the only knob.
+    /// The lowest power cap of one GPU; absent if power caps are tuned together with another knob or not at all.
     pub lowest_cap: Option<Watts>,
+    /// The core clocks that the search may evaluate in place of the power caps, if the tuner chooses the knob. They
+    /// share the reference of [`Self::space`], and their other points follow those of that space.
+    pub clocks: Option<SearchSpace>,
+    /// The knob that the GPU cannot set, if the tuner was to choose the knob; the other one is tuned.
+    pub unavailable: Option<Knob>,
 }
 
 /// The smallest distance between power caps, in watts; larger if there would be too many caps.
@@ -59,10 +64,15 @@ impl TuneSpace {
             names.dedup();
             return Err(TuneSpaceError::MixedGpus(names.join(", ")));
         }
-        let (most_caps, most_clocks) = match knob {
-            TuneKnob::PowerCap => (MAX_VALUES, 1),
-            TuneKnob::CoreClock => (1, MAX_VALUES),
-            TuneKnob::Both => (MAX_VALUES_OF_TWO, MAX_VALUES_OF_TWO),
+        let (most_caps, most_clocks, knobs) = match knob {
+            TuneKnob::PowerCap => (MAX_VALUES, 1, vec![Coordinate::PowerCap]),
+            TuneKnob::CoreClock => (1, MAX_VALUES, vec![Coordinate::CoreClock]),
+            TuneKnob::Both => (
+                MAX_VALUES_OF_TWO,
+                MAX_VALUES_OF_TWO,
+                vec![Coordinate::PowerCap, Coordinate::CoreClock],
+            ),
+            TuneKnob::Auto => return Self::of_either_knob(devices),
         };
         let caps = caps(device, most_caps, knob)?;
         let clocks = clocks(device, most_clocks, knob)?;
@@ -93,11 +103,6 @@ impl TuneSpace {
                 points.push(point);
             }
         }
-        let knobs = match knob {
-            TuneKnob::PowerCap => vec![Coordinate::PowerCap],
-            TuneKnob::CoreClock => vec![Coordinate::CoreClock],
-            TuneKnob::Both => vec![Coordinate::PowerCap, Coordinate::CoreClock],
-        };
         let space =
             SearchSpace::new(knobs, points, 0).map_err(|problem| TuneSpaceError::SearchSpace {
                 device: device.name.clone(),
@@ -109,7 +114,44 @@ impl TuneSpace {
             settings,
             labels,
             lowest_cap: lowest.filter(|_| knob == TuneKnob::PowerCap),
+            clocks: None,
+            unavailable: None,
         })
+    }
+
+    /// Creates the search spaces of the power cap and of the core clock, between which the tuner chooses; if the GPUs
+    /// can set only one of them, the space of that one.
+    fn of_either_knob(devices: &[Descriptor]) -> Result<Self, TuneSpaceError> {
+        let caps = Self::new(devices, TuneKnob::PowerCap);
+        let clocks = Self::new(devices, TuneKnob::CoreClock);
+        let (mut caps, clocks) = match (caps, clocks) {
+            (Ok(caps), Ok(clocks)) => (caps, clocks),
+            (Ok(one), Err(TuneSpaceError::NotSettable { knob, .. }))
+            | (Err(TuneSpaceError::NotSettable { knob, .. }), Ok(one)) => {
+                return Ok(Self {
+                    unavailable: Some(knob),
+                    ..one
+                });
+            }
+            (Err(problem), _) | (_, Err(problem)) => return Err(problem),
+        };
+        let reference = caps.space.reference();
+        // The clock of the reference tells what the clocks are compared with.
+        caps.labels[reference] = format!("{}, {}", caps.labels[reference], clocks.labels[0]);
+        caps.settings.extend(clocks.settings.into_iter().skip(1));
+        caps.labels.extend(clocks.labels.into_iter().skip(1));
+        caps.clocks = Some(clocks.space);
+        Ok(caps)
+    }
+
+    /// Creates the search space of the core clock for GPUs whose power cap may not be changed: the cap is left as it is.
+    pub fn without_caps(devices: &[Descriptor]) -> Result<Self, TuneSpaceError> {
+        let mut devices = devices.to_vec();
+        for device in &mut devices {
+            let is_cap = |knob: &KnobDescriptor| matches!(knob, KnobDescriptor::PowerCap(_));
+            device.knobs.retain(|knob| !is_cap(knob));
+        }
+        Self::new(&devices, TuneKnob::Auto)
     }
 
     /// The index of the point with these settings; `None` if there is none.

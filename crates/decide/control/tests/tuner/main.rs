@@ -1,5 +1,6 @@
 //! The tuner on jobs whose speed and power at each setting are known.
 
+mod knob;
 mod properties;
 mod savings;
 mod test_job;

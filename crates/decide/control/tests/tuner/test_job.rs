@@ -1,5 +1,6 @@
 //! A job in virtual time whose speed and power at each point are known.
 
+use sweetspot_control::limit::{EvidenceSpan, LoadEvidence};
 use sweetspot_control::tune::{
     JobLength, TuneAction, TuneConfig, TuneEvent, TuneNotice, TuneOutcome, Tuner,
 };
@@ -19,6 +20,8 @@ pub fn space(points: usize) -> SearchSpace {
 pub fn test_config(criteria: Criteria) -> TuneConfig {
     TuneConfig {
         space: space(11),
+        clocks: None,
+        suggests_clocks: true,
         labels: (0..11)
             .map(|point| format!("{} W", 300 - 15 * point))
             .collect(),
@@ -61,6 +64,8 @@ pub struct TestJob {
     pub every: f64,
     pub seed: u64,
     pub stalled: bool,
+    /// What the counters of the devices tell; absent if they are not read.
+    pub evidence: Option<LoadEvidence>,
     pub rejected: Vec<usize>,
     pub sets: Vec<usize>,
     pub notices: Vec<TuneNotice>,
@@ -82,6 +87,7 @@ impl TestJob {
             every: STEP,
             seed: 0,
             stalled: false,
+            evidence: None,
             rejected: Vec::new(),
             sets: Vec::new(),
             notices: Vec::new(),
@@ -110,6 +116,13 @@ impl TestJob {
             self.energy += power * STEP * vary("power");
             let (at, total) = (Seconds::new(self.now), Joules::new(self.energy));
             self.tell(TuneEvent::Energy { at, total });
+            if let Some(evidence) = self.evidence {
+                self.tell(TuneEvent::Limits(EvidenceSpan {
+                    begin: Seconds::new(self.now - STEP),
+                    end: at,
+                    evidence,
+                }));
+            }
             if !self.stalled {
                 self.items += rate * STEP * vary("rate");
                 let total = match self.step > 0.0 {

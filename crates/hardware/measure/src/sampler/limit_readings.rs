@@ -68,21 +68,46 @@ impl WindowLimits {
         if first >= last {
             return Self::default();
         }
-        let (begin, end) = (&readings[first], &readings[last]);
-        let time = end.at - begin.at;
-        let throttled = end.throttled.since(&begin.throttled);
-        let share = |throttled: Option<Seconds>| {
-            let throttled = throttled.filter(|_| time >= MIN_THROTTLE_WINDOW)?;
-            Some(throttled / time)
-        };
+        let counters = Self::over(&readings[first..=last]);
+        if readings[last].at - readings[first].at >= MIN_THROTTLE_WINDOW {
+            return counters;
+        }
         Self {
-            throttled_by_cap: share(throttled.power_cap),
-            throttled_by_heat: share(throttled.thermal),
-            throttled_by_brake: share(throttled.power_brake),
-            units: mean_use(&readings[first..=last]),
+            throttled_by_cap: None,
+            throttled_by_heat: None,
+            throttled_by_brake: None,
+            ..counters
+        }
+    }
+
+    /// Compares the first and the last of these readings. The counters lag, so that throttled times over less than some
+    /// seconds also belong to the load before.
+    pub fn over(readings: &[LimitReadings]) -> Self {
+        let [begin, .., end] = readings else {
+            return Self::default();
+        };
+        let time = end.at - begin.at;
+        Self {
+            throttled_by_cap: throttled_share(readings, |times| times.power_cap, time),
+            throttled_by_heat: throttled_share(readings, |times| times.thermal, time),
+            throttled_by_brake: throttled_share(readings, |times| times.power_brake, time),
+            units: mean_use(readings),
             power_cap: begin.power_cap.filter(|cap| end.power_cap == Some(*cap)),
         }
     }
+}
+
+/// The share of the time for which a device was throttled for one reason. It is unknown if the counter is missing in one
+/// of the readings or went back from one to the next: it may have counted anything before.
+fn throttled_share(
+    readings: &[LimitReadings],
+    counter: fn(&ThrottleTimes) -> Option<Seconds>,
+    time: Seconds,
+) -> Option<Ratio> {
+    let steps = readings.windows(2);
+    let steps = steps.map(|pair| counter(&pair[1].throttled.since(&pair[0].throttled)));
+    let throttled = steps.sum::<Option<Seconds>>()?;
+    (time > Seconds::ZERO).then(|| throttled / time)
 }
 
 /// The mean use of the units from the first of these readings to the last, weighted by time; a use that is missing in
@@ -170,6 +195,13 @@ mod tests {
         let nothing = WindowLimits::default();
         assert_eq!(WindowLimits::of(&[], &window), nothing);
         assert_eq!(WindowLimits::of(&readings[..1], &window), nothing);
+        // A counter that was reset within the window is unknown even if it is higher at the end than at the begin.
+        let reset = [
+            reading(0.0, Some(1.0), UnitUseReading::Started),
+            reading(5.0, Some(0.5), UnitUseReading::Unsupported),
+            reading(10.0, Some(5.5), UnitUseReading::Unsupported),
+        ];
+        assert_eq!(WindowLimits::of(&reset, &window).throttled_by_cap, None);
         // A counter that lags says nothing about a short window.
         let short = [
             reading(0.0, Some(0.0), UnitUseReading::Started),

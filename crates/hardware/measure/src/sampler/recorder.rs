@@ -37,9 +37,12 @@ const BUFFER_LENGTH: Seconds = Seconds::new(2.2);
 const MAX_FAST_PERIOD: Seconds = Seconds::new(0.05);
 /// The interval between reads of utilisation, clocks, temperature and throttle reasons.
 const AUXILIARY_EVERY: Seconds = Seconds::new(4.0);
-/// In this time, the counters that tell what limits the device are read at most twice: for windows with many ends. A read
-/// takes 0.41 ms on an H200, so that it costs 0.04 % of a core at most.
+/// In this time, the counters that tell what limits the device are read at most twice because of ends of windows, of which
+/// there may be many. A read takes 0.41 ms on an H200, so that this costs 0.04 % of a core at most.
 const TWO_LIMIT_READS: Seconds = Seconds::new(2.0);
+/// The interval between the other reads of these counters, which show whether one was reset within a window. They cost
+/// 0.02 % of a core.
+const LIMITS_EVERY: Seconds = Seconds::new(2.0);
 /// The interval between polls of a power sensor whose values only check those of another.
 const CHECK_EVERY: Seconds = Seconds::new(2.0);
 /// The time after a failed read until the sensor is read again.
@@ -58,7 +61,12 @@ pub struct Recorder {
     drain_at: Option<Moment>,
     drained_at: Option<Moment>,
     auxiliary_at: Option<Moment>,
+    /// When the counters of limits are read for a window's end; `None` if they were read.
     limits_at: Option<Moment>,
+    /// When the counters of limits are read next in any case.
+    next_limits_at: Moment,
+    /// The moments of the last two reads for ends of windows, the older one first.
+    marked_limits: [Option<Moment>; 2],
     failing: Vec<(SensorKind, Moment, GapReason)>,
     ended: bool,
 }
@@ -113,6 +121,8 @@ impl Recorder {
             drained_at: None,
             auxiliary_at: Some(now),
             limits_at: Some(now),
+            next_limits_at: now + LIMITS_EVERY,
+            marked_limits: [None; 2],
             failing: Vec::new(),
             ended: false,
         }
@@ -129,7 +139,7 @@ impl Recorder {
             .map(|plan| (plan.due(), Task::Counter));
         let drain = self.drain_at.map(|at| (at, Task::Drain));
         let auxiliary = self.auxiliary_at.map(|at| (at, Task::Auxiliary));
-        let limits = self.limits_at.map(|at| (at, Task::Limits));
+        let limits = Some((self.limits_due(), Task::Limits));
         let polls = self
             .polls
             .iter()
@@ -142,13 +152,19 @@ impl Recorder {
             .min_by_key(|(at, _)| *at)
     }
 
+    /// When the counters that tell what limits the device are read next.
+    pub fn limits_due(&self) -> Moment {
+        let marked = self.limits_at.unwrap_or(self.next_limits_at);
+        marked.min(self.next_limits_at)
+    }
+
     /// Schedules reads of the counter just before and after this moment, at which a measurement window begins
     /// or ends, and a read of what limits the device.
     pub fn mark(&mut self, at: Moment) {
         if let Some(plan) = &mut self.counter {
             plan.mark(at);
         }
-        let last_but_one = self.limits.iter().rev().nth(1).map(|row| row.at);
+        let [last_but_one, _] = self.marked_limits;
         if last_but_one.is_none_or(|earlier| at - earlier >= TWO_LIMIT_READS) {
             self.limits_at = self.limits_at.or(Some(at));
         }
@@ -247,7 +263,10 @@ impl Recorder {
 
     /// Stores the counters that tell what limits the device.
     pub fn record_limits(&mut self, row: LimitReadings) {
-        self.limits_at = None;
+        if self.limits_at.take().is_some() {
+            self.marked_limits = [self.marked_limits[1], Some(row.at)];
+        }
+        self.next_limits_at = row.at + LIMITS_EVERY;
         self.limits.push(row);
     }
 

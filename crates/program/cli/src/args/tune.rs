@@ -28,7 +28,8 @@ pub struct TuneArgs {
     #[arg(long, value_name = "all|0,1|UUID,...")]
     pub device: Option<String>,
 
-    /// What to adjust: power-cap, core-clock (saves energy even if the job never reaches the power cap), both.
+    /// What to adjust: power-cap, core-clock (saves energy even if the job never reaches the power cap), auto (the one
+    /// of these two that works for the load), both.
     #[arg(long, value_name = "KNOB", default_value_t)]
     pub knob: TuneKnob,
 

@@ -4,7 +4,7 @@ use super::common::{json, measure, number, text, words, workload};
 use crate::host::TestHost;
 
 /// A workload of which nine tenths wait for the memory, at a power far below the cap.
-const MEMORY_BOUND: &str = r#"
+pub const MEMORY_BOUND: &str = r#"
 network = "text_generation"
 mode = "infer"
 batch = 8

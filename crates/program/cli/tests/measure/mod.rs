@@ -4,7 +4,7 @@ mod command_line;
 mod common;
 mod energy;
 mod faults;
-mod limits;
+pub mod limits;
 mod link;
 mod runs;
 mod samples;

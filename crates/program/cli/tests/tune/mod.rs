@@ -1,6 +1,8 @@
 //! `sweetspot tune` with commands on simulated hosts in real time, and bad input.
 
 mod bad_input;
+mod counter_faults;
+mod knob;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};

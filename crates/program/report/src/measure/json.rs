@@ -117,7 +117,7 @@ fn device(device: &DeviceRun, run: &RunMeasurement) -> document::DeviceEnergy {
 }
 
 /// Makes the entry of what limited the load on a device.
-fn limits_json(limit: &LoadLimit) -> document::LoadLimits {
+pub(crate) fn limits_json(limit: &LoadLimit) -> document::LoadLimits {
     let evidence = &limit.evidence;
     let share = |share: Option<Ratio>| share.map(Ratio::get);
     document::LoadLimits {

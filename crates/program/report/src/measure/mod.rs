@@ -5,6 +5,6 @@ mod json;
 mod text;
 
 pub use self::csv::measurement_csv;
-pub(crate) use json::machine_json;
 pub use json::measurement_json;
+pub(crate) use json::{limits_json, machine_json};
 pub use text::{measurement_markdown, measurement_text, one_line};

@@ -4,10 +4,13 @@ use sweetspot_control::tune::TunedJob;
 use sweetspot_control::tune::{
     ExploringCost, LoadOutcome, RatioInterval, Savings, TuneWindow, WindowPurpose,
 };
-use sweetspot_device::Settings;
+use sweetspot_device::{Knob, Settings};
 use sweetspot_document::common::{SchemaName, TimeAndEnergy};
 use sweetspot_document::tune as document;
 use sweetspot_quantity::Ratio;
+
+use super::text::known_limit;
+use crate::measure::limits_json;
 
 /// Makes the document of a tuned run.
 pub fn tuning_json(job: &TunedJob) -> document::Tuning {
@@ -111,6 +114,15 @@ fn cost(cost: &ExploringCost) -> TimeAndEnergy {
     }
 }
 
+/// The name of a knob that was chosen, as on the command line.
+fn knob_name(knob: Knob) -> &'static str {
+    match knob {
+        Knob::PowerCap => "power-cap",
+        Knob::CoreClock => "core-clock",
+        Knob::MemoryClock => "memory-clock",
+    }
+}
+
 /// Makes the entry of one load of the job.
 fn load_json(job: &TunedJob, load: &LoadOutcome) -> document::Load {
     document::Load {
@@ -120,6 +132,8 @@ fn load_json(job: &TunedJob, load: &LoadOutcome) -> document::Load {
         choice: load.choice.map(|choice| settings(&job.settings[choice])),
         expected_regret: load.expected_regret.map(Ratio::get),
         gain: load.gain.map(Ratio::get),
+        limits: known_limit(load).map(limits_json),
+        knob: load.knob.map(knob_name),
         evaluations: load.evaluations,
         against_reference: load.savings.as_ref().map(savings),
         whole: load.total_savings.as_ref().map(savings),

@@ -1,5 +1,6 @@
 //! A tuned training run, for a terminal and as Markdown.
 
+use sweetspot_control::limit::LoadLimit;
 use sweetspot_control::tune::TunedJob;
 use sweetspot_control::tune::{
     ExploringCost, GiveUpReason, LoadOutcome, PROGRESS_HELP, RatioInterval, TuneWindow,
@@ -141,9 +142,20 @@ fn phase(load: &LoadOutcome) -> String {
         .map_or(String::new(), |name| format!(" (phase '{name}')"))
 }
 
+/// What limits a load at the reference, if anything is known about it.
+pub(super) fn known_limit(load: &LoadOutcome) -> Option<&LoadLimit> {
+    load.limit.as_ref().filter(|limit| limit.is_known())
+}
+
+/// Says what limits a load at the reference; `None` if it is unknown.
+fn limit_line(load: &LoadOutcome) -> Option<String> {
+    let finding = known_limit(load)?.finding();
+    (!finding.is_empty()).then(|| format!("At the reference, {finding}."))
+}
+
 /// Describes the choice for one load of the job, and what it saves.
 fn load_lines(job: &TunedJob, load: &LoadOutcome) -> Vec<String> {
-    let mut lines = Vec::new();
+    let mut lines: Vec<String> = limit_line(load).into_iter().collect();
     let (Some(choice), Some(found)) = (load.choice, load.found_at) else {
         return lines;
     };

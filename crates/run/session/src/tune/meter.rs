@@ -1,4 +1,4 @@
-//! Measures the energy of all GPUs in a separate thread while a command runs.
+//! Measures the energy of all GPUs, and what limits them, in a separate thread while a command runs.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,20 +6,30 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use sweetspot_control::limit::EvidenceSpan;
 use sweetspot_device::Moment;
 use sweetspot_measure::math::{EnergyEstimator, Span};
 use sweetspot_measure::{DeviceRecording, MethodChoice, Sampler};
 use sweetspot_quantity::{Joules, Seconds};
 
+use super::limits::EvidenceReader;
 use crate::SessionError;
 
 /// The interval between two readings. An energy counter updates ten times a second, and reading it takes milliseconds.
 const READ_INTERVAL: Duration = Duration::from_millis(400);
 
-/// A thread that measures the total energy of all GPUs since its start.
+/// A reading of all GPUs.
+pub enum MeterReading {
+    /// The total energy since the start, at a moment.
+    Energy(Moment, Joules),
+    /// What the counters tell about a span of time since the start.
+    Limits(EvidenceSpan),
+}
+
+/// A thread that measures the total energy of all GPUs since its start, and what limits them.
 pub struct EnergyMeter {
     began: Moment,
-    readings: Receiver<(Moment, Joules)>,
+    readings: Receiver<MeterReading>,
     stop: Arc<AtomicBool>,
     thread: JoinHandle<Seconds>,
 }
@@ -50,14 +60,14 @@ impl EnergyMeter {
         self.began
     }
 
-    /// The readings since the last call: the total energy since the start, with its moment.
-    pub fn take_readings(&self) -> Vec<(Moment, Joules)> {
+    /// The readings since the last call.
+    pub fn take_readings(&self) -> Vec<MeterReading> {
         self.readings.try_iter().collect()
     }
 
     /// Stops the thread. Returns the last readings, and the length of the time before the end in which the
     /// energy is unknown.
-    pub fn stop(self) -> (Vec<(Moment, Joules)>, Seconds) {
+    pub fn stop(self) -> (Vec<MeterReading>, Seconds) {
         self.stop.store(true, Ordering::Release);
         let rest = self.readings.iter().collect();
         let unknown = self.thread.join().unwrap_or(Seconds::ZERO);
@@ -98,12 +108,13 @@ fn read_until_stopped(
     sampler: &Sampler,
     began: Moment,
     stop: &AtomicBool,
-    readings: &Sender<(Moment, Joules)>,
+    readings: &Sender<MeterReading>,
 ) -> Seconds {
     let mut sum = EnergySum {
         known_to: vec![began; sampler.latest().len()],
         total: Joules::ZERO,
     };
+    let mut limits = EvidenceReader::default();
     loop {
         let is_last = stop.load(Ordering::Acquire);
         if !is_last {
@@ -114,8 +125,13 @@ fn read_until_stopped(
             return to - began;
         };
         let unknown = sum.add(&recorded, to);
+        // The receiver is gone only if the thread is to stop, too.
+        if let Some(span) = limits.next_span(&recorded, began) {
+            let _ = readings.send(MeterReading::Limits(span));
+        }
         // Energy that is unknown now may be known with the next reading.
-        if unknown <= Seconds::ZERO && readings.send((to, sum.total)).is_err() || is_last {
+        let energy = MeterReading::Energy(to, sum.total);
+        if unknown <= Seconds::ZERO && readings.send(energy).is_err() || is_last {
             return unknown;
         }
     }

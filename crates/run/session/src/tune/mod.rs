@@ -2,6 +2,7 @@
 
 mod choices;
 mod error;
+mod limits;
 mod meter;
 mod phases;
 mod real;

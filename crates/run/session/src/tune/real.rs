@@ -5,7 +5,8 @@ use std::sync::Arc;
 use sweetspot_control::tune::{
     EarlierChoice, JobLength, TuneConfig, TuneRequest, TuneSpace, TunedJob, Tuner,
 };
-use sweetspot_device::{Descriptor, MigSlices, MonotonicClock};
+use sweetspot_device::{Descriptor, Knob, MigSlices, MonotonicClock};
+use sweetspot_guard::GuardError;
 use sweetspot_measure::{MethodChoice, Sampler};
 use sweetspot_quantity::{Ratio, Seconds};
 use sweetspot_workload::{
@@ -37,7 +38,7 @@ pub fn tune(
     }
     let gpus = select_working(command.device.as_deref(), MigSlices::Exclude)?;
     let devices = descriptors(&gpus);
-    let space = TuneSpace::new(&devices, request.knob)?;
+    let mut space = TuneSpace::new(&devices, request.knob)?;
     let words = command.command.iter().map(|word| word.to_string_lossy());
     let workload = words.collect::<Vec<_>>().join(" ");
     let is_simulated = Machine::detect(None).simulated;
@@ -46,19 +47,25 @@ pub fn tune(
         true => None,
         false => recall(store, &fingerprint, observer),
     };
-    let config = tuner_config(request, &devices, &space, remembered);
     let signals = SignalSource::listen()?;
     let mut note = |text: &str| observer.note(text);
     let mut lease = Lease::take(&devices, guard, &signals, &mut note)?;
-    let run = run_tuned(
-        Tuner::new(config),
-        command,
-        &space,
-        &gpus,
-        &mut lease,
-        &signals,
-        observer,
-    );
+    let run = settable_space(&space, &gpus, &mut lease).and_then(|settable| {
+        space = settable;
+        if let Some(note) = unavailable_knob_note(&space) {
+            observer.note(&note);
+        }
+        let config = tuner_config(request, &devices, &space, remembered);
+        run_tuned(
+            Tuner::new(config),
+            command,
+            &space,
+            &gpus,
+            &mut lease,
+            &signals,
+            observer,
+        )
+    });
     let signal = lease.interrupted();
     let mut note = |text: &str| observer.note(text);
     let restored = lease.release(&mut note);
@@ -94,6 +101,42 @@ pub fn tune(
             None => ended,
         },
     })
+}
+
+/// The search space that can be set, with its reference set: if the tuner chooses the knob and the power cap may not be
+/// changed, the space of the core clock. If a device cannot be set at all, the command is not started.
+fn settable_space(
+    space: &TuneSpace,
+    gpus: &[Gpu],
+    lease: &mut Lease<'_>,
+) -> Result<TuneSpace, SessionError> {
+    let reference = space.space.reference();
+    let refused = match PointSetter::new(space, gpus).set(lease, reference) {
+        Ok(()) => return Ok(space.clone()),
+        Err(refused @ GuardError::Refused(_)) if space.clocks.is_some() => refused,
+        Err(problem) => return Err(problem.into()),
+    };
+    let clocks = TuneSpace::without_caps(&descriptors(gpus))?;
+    let mut setter = PointSetter::new(&clocks, gpus);
+    let lowest = clocks.settings.len() - 1;
+    // A lock that is set and reset shows whether clocks can be changed; the highest one has the least effect.
+    let test = setter.set(lease, lowest.min(1));
+    match test.and_then(|()| setter.set(lease, clocks.space.reference())) {
+        Ok(()) => Ok(clocks),
+        Err(_) => Err(refused.into()),
+    }
+}
+
+/// Says which knob is tuned if the other one cannot be set; `None` if there was no choice or both can be set.
+fn unavailable_knob_note(space: &TuneSpace) -> Option<String> {
+    let knob = space.unavailable?;
+    let tuned = match knob {
+        Knob::PowerCap => Knob::CoreClock,
+        _ => Knob::PowerCap,
+    };
+    Some(format!(
+        "the {knob} of this GPU cannot be set, so the {tuned} is tuned"
+    ))
 }
 
 /// The tuner's configuration, which includes the run time and the settings of an earlier run of the same job.
@@ -132,9 +175,7 @@ fn run_tuned(
     signals: &SignalSource,
     observer: &mut dyn Observer,
 ) -> Result<FinishedRun, SessionError> {
-    let mut setter = PointSetter::new(space, gpus);
-    // If a device cannot be set at all, the command is not started.
-    setter.set(lease, space.space.reference())?;
+    let setter = PointSetter::at_reference(space, gpus);
     let devices = reopen_for_reading(gpus)?;
     let sampler = Sampler::start(devices, MethodChoice::Auto, Arc::new(MonotonicClock))?;
     let mut reader = ProgressReader::with_link()?;

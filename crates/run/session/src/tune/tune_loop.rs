@@ -12,7 +12,7 @@ use sweetspot_workload::{
     Lease, Progress, RecognisedFormat, RunHandler, RunInProgress, WorkloadEvent,
 };
 
-use super::meter::EnergyMeter;
+use super::meter::{EnergyMeter, MeterReading};
 use super::phases::PhaseTracker;
 use crate::SessionError;
 use crate::host::Gpu;
@@ -113,10 +113,12 @@ impl<'a> TuneLoop<'a> {
             }
         };
         let (last, unknown) = meter.stop();
-        for (at, total) in last {
-            power.extend(mean_power(&mut energy, began, at, total));
-            let at = at - began;
-            step(TuneEvent::Energy { at, total });
+        for reading in last {
+            if let MeterReading::Energy(at, total) = reading {
+                power.extend(mean_power(&mut energy, began, at, total));
+                let at = at - began;
+                step(TuneEvent::Energy { at, total });
+            }
         }
         step(TuneEvent::Ended);
         if unknown > Seconds::ZERO {
@@ -147,11 +149,16 @@ impl RunHandler for TuneLoop<'_> {
         if run.interrupted().is_some() && !self.has_exited {
             return Ok(());
         }
-        for (at, total) in self.meter.take_readings() {
-            let power = mean_power(&mut self.energy, self.began, at, total);
-            self.power.extend(power);
-            let at = at - self.began;
-            self.step(run, TuneEvent::Energy { at, total });
+        for reading in self.meter.take_readings() {
+            match reading {
+                MeterReading::Energy(at, total) => {
+                    let power = mean_power(&mut self.energy, self.began, at, total);
+                    self.power.extend(power);
+                    let at = at - self.began;
+                    self.step(run, TuneEvent::Energy { at, total });
+                }
+                MeterReading::Limits(span) => self.step(run, TuneEvent::Limits(span)),
+            }
         }
         self.note_recognised(run);
         self.take_reports(run, events);
@@ -284,6 +291,14 @@ impl<'a> PointSetter<'a> {
             space,
             gpus,
             point: None,
+        }
+    }
+
+    /// Creates the setter for GPUs that have the reference.
+    pub fn at_reference(space: &'a TuneSpace, gpus: &'a [Gpu]) -> Self {
+        Self {
+            point: Some(space.space.reference()),
+            ..Self::new(space, gpus)
         }
     }
 

@@ -1,6 +1,7 @@
 //! `tune` in virtual time: a tuner controls a job on simulated GPUs.
 
 mod energy_counter;
+mod limit_counters;
 mod simulation;
 
 use std::sync::Arc;
@@ -9,7 +10,7 @@ use sweetspot_control::tune::{
     EarlierChoice, JobLength, TuneEvent, TuneNotice, TuneRequest, TuneSpace, TunedJob, Tuner,
     find_unsupported_criterion,
 };
-use sweetspot_device::{Descriptor, Settings, VirtualClock};
+use sweetspot_device::{Actuator, Descriptor, Settings, VirtualClock};
 use sweetspot_quantity::{Joules, Ratio, Seconds};
 use sweetspot_sim::{GpuProfile, Job, JobRequest, SimulatedGpu, Variation, Workload};
 use sweetspot_stats::Seed;
@@ -167,14 +168,18 @@ pub fn tune(
         return Err(SimulationError::Criteria { subject, problem });
     }
     let devices = sequence.descriptors();
-    let space = TuneSpace::new(&devices, request.knob)?;
+    let mut space = TuneSpace::new(&devices, request.knob)?;
     let length = JobLength::Items(sequence.items());
-    let config = request.tuner_config(&devices, &space, length, earlier);
     let clock = Arc::new(VirtualClock::default());
     let gpus = sequence.jobs[0].gpus.iter().enumerate();
-    let gpus: Vec<SimulatedGpu> = gpus
+    let mut gpus: Vec<SimulatedGpu> = gpus
         .map(|(index, gpu)| SimulatedGpu::new(index as u64, gpu.profile.clone(), clock.clone()))
         .collect();
+    let reference = &space.settings[space.space.reference()];
+    if space.clocks.is_some() && gpus.iter_mut().any(|gpu| gpu.apply(reference).is_err()) {
+        space = TuneSpace::without_caps(&devices)?;
+    }
+    let config = request.tuner_config(&devices, &space, length, earlier);
     let tuner = Tuner::new(config);
     let mut simulation = TuneSimulation::new(gpus, clock, tuner, &space, on_notice);
     let mut begins = Vec::new();
@@ -184,7 +189,7 @@ pub fn tune(
         simulation.run_job(sequence, job, seed)?;
     }
     let (now, items) = (simulation.now, simulation.items);
-    let energy = simulation.counter.total();
+    let energy = simulation.counters.energy.total();
     simulation.send(TuneEvent::Ended);
     Ok(TunedJob {
         workload: sequence.name(),

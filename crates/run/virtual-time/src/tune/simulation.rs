@@ -6,24 +6,39 @@ use std::sync::Arc;
 use sweetspot_control::tune::{TuneAction, TuneEvent, TuneNotice, TuneSpace, Tuner};
 use sweetspot_device::{Actuator, Knob, VirtualClock};
 use sweetspot_quantity::{Joules, Seconds, Watts};
-use sweetspot_sim::{AllReduce, SimulatedGpu, Variation};
+use sweetspot_sim::{AllReduce, SimulatedGpu, Stretch, StretchSink, Variation};
 use sweetspot_stats::Seed;
 
 use super::JobSequence;
 use super::energy_counter::EnergyCounter;
+use super::limit_counters::LimitCounters;
 use crate::{SimulatedJob, SimulationError};
 
 /// A job is simulated in parts of this many seconds. New settings take effect between two parts.
 const PART_TIME: f64 = 0.1;
 
+/// The counters of the simulated GPUs.
+pub struct Counters {
+    pub energy: EnergyCounter,
+    limits: LimitCounters,
+}
+
+impl StretchSink for Counters {
+    fn record(&mut self, rank: usize, stretch: &Stretch) {
+        self.energy.record(rank, stretch);
+        self.limits.record(rank, stretch);
+    }
+}
+
 /// A tuner and the simulated GPUs that it acts on.
 pub struct TuneSimulation<'a> {
     gpus: Vec<SimulatedGpu>,
     clock: Arc<VirtualClock>,
-    pub counter: EnergyCounter,
+    pub counters: Counters,
     pub tuner: Tuner,
     space: &'a TuneSpace,
     on_notice: &'a mut dyn FnMut(Seconds, &TuneNotice),
+    is_clock_locked: bool,
     pub now: Seconds,
     pub items: f64,
     /// The total power of all GPUs between updates of their energy counters, with the times.
@@ -42,12 +57,16 @@ impl<'a> TuneSimulation<'a> {
         on_notice: &'a mut dyn FnMut(Seconds, &TuneNotice),
     ) -> Self {
         Self {
-            counter: EnergyCounter::new(gpus.len()),
+            counters: Counters {
+                energy: EnergyCounter::new(gpus.len()),
+                limits: LimitCounters::new(gpus.len()),
+            },
             gpus,
             clock,
             tuner,
             space,
             on_notice,
+            is_clock_locked: false,
             now: Seconds::ZERO,
             items: 0.0,
             power: Vec::new(),
@@ -74,7 +93,7 @@ impl<'a> TuneSimulation<'a> {
             let variation = Variation::draw(noise, seed.number(number));
             let parts = sequence.part(job, Some(iterations), variation)?;
             let together =
-                SimulatedGpu::run_together(&mut self.gpus, &parts, exchange, &mut self.counter)
+                SimulatedGpu::run_together(&mut self.gpus, &parts, exchange, &mut self.counters)
                     .map_err(|problem| SimulationError::Device {
                         device: job.gpus[0].profile.name.clone(),
                         problem: problem.to_string(),
@@ -95,7 +114,7 @@ impl<'a> TuneSimulation<'a> {
     /// Passes the events of the simulated part to the tuner, in order of time.
     fn send_readings(&mut self, time: Seconds) {
         let end = self.now + time;
-        for (at, total) in self.counter.new_values() {
+        for (at, total) in self.counters.energy.new_values() {
             let (before, was) = self.last_energy;
             if at > before {
                 self.power.push((at, (total - was) / (at - before)));
@@ -105,6 +124,9 @@ impl<'a> TuneSimulation<'a> {
             self.send(TuneEvent::Energy { at, total });
         }
         self.now = end;
+        if let Some(span) = self.counters.limits.read(end, &mut self.gpus) {
+            self.send(TuneEvent::Limits(span));
+        }
         let total = self.items;
         self.send(TuneEvent::Progress { at: end, total });
     }
@@ -127,15 +149,17 @@ impl<'a> TuneSimulation<'a> {
     fn set(&mut self, point: usize) -> TuneEvent {
         let settings = &self.space.settings[point];
         for gpu in &mut self.gpus {
+            // A clock that was never locked is not reset: that may be denied.
             let freed = match settings.core_clock {
-                None => gpu.reset(Knob::CoreClock),
-                Some(_) => Ok(()),
+                None if self.is_clock_locked => gpu.reset(Knob::CoreClock),
+                _ => Ok(()),
             };
             if let Err(problem) = freed.and_then(|()| gpu.apply(settings).map(drop)) {
                 let reason = problem.to_string();
                 return TuneEvent::Rejected { point, reason };
             }
         }
+        self.is_clock_locked = settings.core_clock.is_some();
         TuneEvent::Applied(point)
     }
 }

@@ -22,6 +22,21 @@ pub struct Fault {
     at: Option<Joules>,
     #[serde(skip_serializing_if = "Option::is_none")]
     limit: Option<Watts>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    every: Option<Seconds>,
+}
+
+/// How a simulated fault spoils the readings of the use of a GPU's units (NVML's GPM).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UnitUseFault {
+    /// The GPU does not support them.
+    Unsupported,
+    /// Another client uses them, and every sample fails.
+    InUse,
+    /// Samples can be taken, but there are no values between them.
+    NoData,
+    /// The values are not numbers.
+    NotANumber,
 }
 
 /// The kind of a simulated fault, as in the profile.
@@ -33,6 +48,12 @@ enum FaultKind {
     StuckSensor,
     CounterWraps,
     BoardLimit,
+    NoThrottleTimes,
+    ThrottleTimesReset,
+    NoUnitUse,
+    UnitUseInUse,
+    UnitUseNoData,
+    UnitUseNan,
 }
 
 impl Fault {
@@ -45,6 +66,7 @@ impl Fault {
             sensor: None,
             at: None,
             limit: None,
+            every: None,
         }
     }
 
@@ -86,6 +108,51 @@ impl Fault {
         Self {
             limit: Some(limit),
             ..Self::new(FaultKind::BoardLimit)
+        }
+    }
+
+    /// A fault that makes the throttle times unsupported.
+    pub fn no_throttle_times() -> Self {
+        Self::new(FaultKind::NoThrottleTimes)
+    }
+
+    /// A fault that makes the throttle times restart from zero whenever they reach this value.
+    pub fn throttle_times_reset(every: Seconds) -> Self {
+        Self {
+            every: Some(every),
+            ..Self::new(FaultKind::ThrottleTimesReset)
+        }
+    }
+
+    /// A fault that spoils the readings of the use of the GPU's units.
+    pub fn unit_use(fault: UnitUseFault) -> Self {
+        Self::new(match fault {
+            UnitUseFault::Unsupported => FaultKind::NoUnitUse,
+            UnitUseFault::InUse => FaultKind::UnitUseInUse,
+            UnitUseFault::NoData => FaultKind::UnitUseNoData,
+            UnitUseFault::NotANumber => FaultKind::UnitUseNan,
+        })
+    }
+
+    /// How this fault spoils the readings of the use of the GPU's units; `None` if it does not.
+    pub fn unit_use_fault(&self) -> Option<UnitUseFault> {
+        match self.kind {
+            FaultKind::NoUnitUse => Some(UnitUseFault::Unsupported),
+            FaultKind::UnitUseInUse => Some(UnitUseFault::InUse),
+            FaultKind::UnitUseNoData => Some(UnitUseFault::NoData),
+            FaultKind::UnitUseNan => Some(UnitUseFault::NotANumber),
+            _ => None,
+        }
+    }
+
+    /// The throttle time that the GPU shows after it has counted this one; `None` if it shows none.
+    pub fn throttle_time(&self, counted: Seconds) -> Option<Seconds> {
+        match (self.kind, self.every) {
+            (FaultKind::NoThrottleTimes, _) => None,
+            (FaultKind::ThrottleTimesReset, Some(every)) => {
+                Some(Seconds::new(counted.get() % every.get()))
+            }
+            _ => Some(counted),
         }
     }
 
@@ -133,6 +200,12 @@ impl Fault {
             ],
             FaultKind::CounterWraps => vec![("at", self.at.is_some())],
             FaultKind::BoardLimit => vec![("limit", self.limit.is_some())],
+            FaultKind::ThrottleTimesReset => vec![("every", self.every.is_some())],
+            FaultKind::NoThrottleTimes
+            | FaultKind::NoUnitUse
+            | FaultKind::UnitUseInUse
+            | FaultKind::UnitUseNoData
+            | FaultKind::UnitUseNan => Vec::new(),
         };
         if let Some((key, _)) = needed.iter().find(|(_, is_given)| !is_given) {
             let message = format!("missing key `{key}`");
@@ -143,6 +216,9 @@ impl Fault {
         }
         if let Some(limit) = self.limit {
             check::positive(&format!("fault.{index}.limit"), limit)?;
+        }
+        if let Some(every) = self.every {
+            check::positive(&format!("fault.{index}.every"), every)?;
         }
         match self.at {
             Some(at) => check::positive(&format!("fault.{index}.at"), at),

@@ -6,7 +6,7 @@ use sweetspot_quantity::{
     Bytes, BytesPerSecond, Celsius, FlopsPerSecond, Megahertz, Ratio, Seconds, Watts,
 };
 
-use super::fault::Fault;
+use super::fault::{Fault, UnitUseFault};
 use super::kernels::Kernels;
 use crate::sensors::Generation;
 
@@ -122,6 +122,21 @@ pub struct Peak {
 }
 
 impl GpuProfile {
+    /// The throttle time that the GPU shows after it has counted this one; `None` if it shows none.
+    pub fn throttle_time(&self, counted: Seconds) -> Option<Seconds> {
+        let counted = self.sensors.has_throttle_times().then_some(counted);
+        let faults = self.faults.iter();
+        faults.fold(counted, |counted, fault| fault.throttle_time(counted?))
+    }
+
+    /// What prevents that the use of the GPU's units is read; `None` if it can be read.
+    pub fn unit_use_fault(&self) -> Option<UnitUseFault> {
+        if !self.sensors.has_unit_use() {
+            return Some(UnitUseFault::Unsupported);
+        }
+        self.faults.iter().find_map(Fault::unit_use_fault)
+    }
+
     /// The power cap that the board enforces if `cap` is set.
     pub fn enforced_cap(&self, cap: Watts) -> Watts {
         let faults = self.faults.iter();

@@ -9,7 +9,7 @@ mod node;
 mod variant;
 mod workload;
 
-pub use fault::Fault;
+pub use fault::{Fault, UnitUseFault};
 pub use gpu::{Cap, Core, GpuProfile, Memory, Peak, PowerDraw, Thermal};
 pub use kernels::{KernelErrors, Kernels};
 pub use locate::ProfileError;

@@ -103,6 +103,8 @@ impl LoadSearch {
             waiting: *self.consumption(Activity::Waiting),
             reference,
             is_retuned: self.is_retuned,
+            limit: self.limit,
+            knob: config.clocks.is_some().then(|| self.space.knob()),
             outside_limits: self.outside_limits,
         };
         if let Some(PerItem { noise, .. }) = &mut load.reference {

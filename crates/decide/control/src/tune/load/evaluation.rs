@@ -1,6 +1,5 @@
 //! The gain of a setting, whether it meets the limits, and which setting to choose.
 
-use sweetspot_decide::search::SearchSpace;
 use sweetspot_decide::{Basis, Objective, Outcome};
 
 use super::super::TuneConfig;
@@ -70,7 +69,7 @@ impl LoadSearch {
         windows.filter(move |window| {
             window.point == point
                 || window.point != config.space.reference()
-                    && is_near(&config.space, window.point, point)
+                    && self.is_near(config, window.point, point)
         })
     }
 
@@ -193,15 +192,19 @@ impl LoadSearch {
                 window.noise.time
             })
     }
-}
 
-/// Whether two points are neighbours.
-fn is_near(space: &SearchSpace, a: usize, b: usize) -> bool {
-    let points = space.points();
-    (0..points[a].len()).all(|knob| {
-        let values = || points.iter().map(|point| point[knob]);
-        let lowest = values().fold(f64::INFINITY, f64::min);
-        let highest = values().fold(f64::NEG_INFINITY, f64::max);
-        (points[a][knob] - points[b][knob]).abs() <= NEIGHBOUR_DISTANCE * (highest - lowest)
-    })
+    /// Whether two points are neighbours in the space of the search.
+    fn is_near(&self, config: &TuneConfig, a: usize, b: usize) -> bool {
+        let points = self.space.settings(config).points();
+        let indices = self.space.index(config, a).zip(self.space.index(config, b));
+        let Some((a, b)) = indices else {
+            return false;
+        };
+        (0..points[a].len()).all(|knob| {
+            let values = || points.iter().map(|point| point[knob]);
+            let lowest = values().fold(f64::INFINITY, f64::min);
+            let highest = values().fold(f64::NEG_INFINITY, f64::max);
+            (points[a][knob] - points[b][knob]).abs() <= NEIGHBOUR_DISTANCE * (highest - lowest)
+        })
+    }
 }

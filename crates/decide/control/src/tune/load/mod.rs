@@ -2,6 +2,7 @@
 
 mod cost;
 mod evaluation;
+mod space;
 
 use sweetspot_decide::Outcome;
 use sweetspot_decide::search::{Evaluation, Noise, SearchOptions, Strategy};
@@ -9,6 +10,8 @@ use sweetspot_decide::search::{Evaluation, Noise, SearchOptions, Strategy};
 use super::drift::Drift;
 use super::window::TuneWindow;
 use super::{RememberedChoice, TuneConfig};
+use crate::limit::LoadLimit;
+pub(super) use space::LoadSpace;
 
 /// The time in seconds, the energy in joules and the number of items of a part of a job.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -81,6 +84,12 @@ pub(super) struct LoadSearch {
     /// The named phase of the job to which the load belongs, if any.
     pub(super) phase: Option<String>,
     strategy: Box<dyn Strategy>,
+    /// The points among which the strategy chooses.
+    pub(super) space: LoadSpace,
+    /// Whether the device rejected the knob that was chosen first.
+    pub(super) has_changed_knob: bool,
+    /// What limits the load at the reference; absent until the reference is measured.
+    pub(super) limit: Option<LoadLimit>,
     pub(super) remembered: Option<RememberedChoice>,
     pub(super) steady_since: Option<f64>,
     pub(super) reference: Option<TuneWindow>,
@@ -141,7 +150,10 @@ impl LoadSearch {
             starts_cold,
             deadline: f64::INFINITY,
             phase,
-            strategy: start_strategy(config),
+            strategy: start_strategy(config, LoadSpace::Main),
+            space: LoadSpace::Main,
+            has_changed_knob: false,
+            limit: None,
             remembered,
             steady_since: None,
             reference: None,
@@ -158,10 +170,6 @@ impl LoadSearch {
             evaluations: 0,
             consumption: [Consumption::default(); 4],
         }
-    }
-
-    pub(super) fn strategy(&mut self) -> &mut dyn Strategy {
-        self.strategy.as_mut()
     }
 
     /// Adds time, energy and items to the sum of an activity.
@@ -212,6 +220,10 @@ impl LoadSearch {
 
     /// Passes a measurement window, corrected for drift, to the strategy.
     fn tell_strategy(&mut self, config: &TuneConfig, window: &TuneWindow, drift: &Drift) {
+        // A choice of an earlier run may be a setting of another knob.
+        let Some(index) = self.space.index(config, window.point) else {
+            return;
+        };
         let outcome = Box::new(self.warm_outcome(config, window, drift));
         let coldness = drift.coldness(window);
         let noise = Some(Noise {
@@ -219,31 +231,47 @@ impl LoadSearch {
             energy: window.noise.energy.hypot(drift.energy.sigma * coldness),
         });
         self.strategy
-            .tell(window.point, Evaluation::Measured { outcome, noise });
+            .tell(index, Evaluation::Measured { outcome, noise });
     }
 
     /// Passes all measurements to a new instance of the strategy: each repeated setting changes the estimated drift
     /// and therefore all corrected outcomes.
     fn restart_strategy(&mut self, config: &TuneConfig) {
         let drift = self.drift();
-        self.strategy = start_strategy(config);
+        self.strategy = start_strategy(config, self.space);
         for window in self.tried.clone() {
             self.tell_strategy(config, &window, &drift);
         }
         for point in self.rejected.clone() {
-            self.strategy.tell(point, Evaluation::Failed);
+            self.tell_rejection(config, point);
+        }
+    }
+
+    /// Tells the strategy that a point cannot be set.
+    fn tell_rejection(&mut self, config: &TuneConfig, point: usize) {
+        if let Some(index) = self.space.index(config, point) {
+            self.strategy.tell(index, Evaluation::Failed);
         }
     }
 
     /// Records that the device rejected a point, and tells the strategy.
-    pub(super) fn record_rejection(&mut self, point: usize) {
+    pub(super) fn record_rejection(&mut self, config: &TuneConfig, point: usize) {
         self.rejected.push(point);
-        self.strategy.tell(point, Evaluation::Failed);
+        self.tell_rejection(config, point);
     }
 
-    /// The number of points that the device rejected.
-    pub(super) fn rejection_count(&self) -> usize {
-        self.rejected.len()
+    /// The number of points of the present space that the device rejected.
+    pub(super) fn rejection_count(&self, config: &TuneConfig) -> usize {
+        let rejected = self.rejected.iter();
+        let is_in_space = |point: &&usize| self.space.index(config, **point).is_some();
+        rejected.filter(is_in_space).count()
+    }
+
+    /// Whether a setting other than the reference was measured in the present space.
+    pub(super) fn has_tried_space(&self, config: &TuneConfig) -> bool {
+        let points = self.tried.iter().map(|window| window.point);
+        let mut others = points.filter(|point| *point != config.space.reference());
+        others.any(|point| self.space.index(config, point).is_some())
     }
 
     /// Records a measurement window at the chosen setting.
@@ -284,10 +312,11 @@ impl LoadSearch {
 
     /// The next neighbour of the recommended setting to measure as a check; `None` if enough were measured.
     pub(super) fn next_neighbour(&mut self, config: &TuneConfig) -> Option<usize> {
-        if self.neighbour_checks >= MAX_NEIGHBOUR_CHECKS || config.space.points().len() < 2 {
+        let count = self.space.settings(config).points().len();
+        if self.neighbour_checks >= MAX_NEIGHBOUR_CHECKS || count < 2 {
             return None;
         }
-        let answer = self.strategy.recommend()?.point;
+        let answer = self.recommend(config)?.point;
         self.neighbour_checks += 1;
         self.unmeasured_neighbour(config, answer)
     }
@@ -301,14 +330,15 @@ impl LoadSearch {
         if of_reference != 1 || self.tried.len() < 2 {
             return false;
         }
-        let answer = self.strategy.recommend().map(|answer| answer.point);
+        let answer = self.recommend(config).map(|answer| answer.point);
         let gain = answer.and_then(|answer| self.gain_near(config, answer));
         gain.is_none_or(|gain| gain < DRIFT_SENSITIVE_GAIN)
     }
 
     /// A point at one of [`NEIGHBOUR_DISTANCES`] from the point `of`, if nothing was measured near it yet.
     fn unmeasured_neighbour(&self, config: &TuneConfig, of: usize) -> Option<usize> {
-        let points = config.space.points();
+        let points = self.space.settings(config).points();
+        let of = self.space.index(config, of)?;
         let [at] = points.get(of)?.as_slice() else {
             return None;
         };
@@ -318,25 +348,26 @@ impl LoadSearch {
         NEIGHBOUR_DISTANCES.into_iter().find_map(|share| {
             let step = share * (highest - lowest);
             let distance = |index: &usize| (points[*index][0] - at - step).abs();
-            let point = (0..points.len()).min_by(|a, b| distance(a).total_cmp(&distance(b)))?;
-            let value = points[point][0];
-            let is_known = self.tried.iter().any(|window| {
-                let known = points[window.point][0];
+            let index = (0..points.len()).min_by(|a, b| distance(a).total_cmp(&distance(b)))?;
+            let value = points[index][0];
+            let tried = self.tried.iter().map(|window| window.point);
+            let tried = tried.filter_map(|point| self.space.index(config, point));
+            let is_known = tried.map(|tried| points[tried][0]).any(|known| {
                 (known - value).abs() < step.abs() / 2.0 && (known - at) * (value - at) > 0.0
             });
-            (point != of && !is_known).then_some(point)
+            (index != of && !is_known).then(|| self.space.point(config, index))
         })
     }
 }
 
 /// Starts the strategy of the configuration, with the tuner's own limits on its evaluations.
-fn start_strategy(config: &TuneConfig) -> Box<dyn Strategy> {
+fn start_strategy(config: &TuneConfig, space: LoadSpace) -> Box<dyn Strategy> {
     let search = SearchOptions {
         max_evaluations: MAX_EVALUATIONS,
         acceptable_regret: ACCEPTABLE_REGRET,
         seed: config.seed,
         ..SearchOptions::default()
     };
-    let space = config.space.clone();
+    let space = space.settings(config).clone();
     config.strategy.start(space, &config.criteria, search)
 }

@@ -1,9 +1,8 @@
 //! The stages from waiting for a steady load to the choice of a setting.
 
-use sweetspot_decide::search::Proposal;
 use sweetspot_quantity::{Ratio, Seconds};
 
-use super::super::load::LateReference;
+use super::super::load::{LateReference, LoadSpace};
 use super::super::notice::{EarlyStop, GiveUpReason, TuneNotice};
 use super::super::window::{TuneWindow, WindowPurpose};
 use super::super::{JobLength, RememberedChoice, TuneAction, TuningState, progress_requirement};
@@ -110,7 +109,11 @@ impl Tuner {
         }
         self.load.record_trial(&self.config, &window);
         if task == Task::Reference {
+            self.load.limit = Some(self.load_limit(&window));
             if let Some(reason) = self.reason_to_give_up(now, &window) {
+                return self.give_up(now, reason);
+            }
+            if let Some(reason) = self.choose_knob(now, &window) {
                 return self.give_up(now, reason);
             }
             if let Some(point) = self.point_to_probe(&window) {
@@ -122,8 +125,12 @@ impl Tuner {
             && let Some((reference, lowest)) =
                 self.load.reference.as_ref().zip(self.config.lowest_cap)
         {
-            let power = reference.power;
-            return self.give_up(now, GiveUpReason::CapDoesNotBind { power, lowest });
+            let reason = GiveUpReason::CapDoesNotBind {
+                power: reference.power,
+                lowest,
+                suggests_clocks: self.config.suggests_clocks,
+            };
+            return self.give_up(now, reason);
         }
         if let Some(remembered) = self.load.remembered
             && task == Task::Try
@@ -179,17 +186,11 @@ impl Tuner {
 
     /// The point with the lowest power cap, if the mean power is below that cap; a measurement there shows whether
     /// peaks of the power reach the cap.
-    fn point_to_probe(&self, reference: &TuneWindow) -> Option<usize> {
+    pub(super) fn point_to_probe(&self, reference: &TuneWindow) -> Option<usize> {
         let is_below = reference.power <= self.config.lowest_cap?;
-        self.lowest_point().filter(|_| is_below)
-    }
-
-    /// The point with the lowest value of every knob; `None` if that is the reference.
-    fn lowest_point(&self) -> Option<usize> {
-        let points = self.config.space.points();
-        let sum = |point: usize| points[point].iter().sum::<f64>();
-        let lowest = (0..points.len()).min_by(|a, b| sum(*a).total_cmp(&sum(*b)));
-        lowest.filter(|point| *point != self.reference())
+        let space = self.load.space;
+        let lowest = space.lowest_point(&self.config);
+        lowest.filter(|_| is_below && space == LoadSpace::Main)
     }
 
     /// The duration of the whole job at the reference; `None` if the length of the job is unknown.
@@ -262,10 +263,7 @@ impl Tuner {
             self.notify(now, TuneNotice::StoppedEarly(stop));
             return self.conclude(now);
         }
-        let asked = match self.load.strategy().ask() {
-            Proposal::Evaluate(point) if point < self.config.space.points().len() => Some(point),
-            _ => None,
-        };
+        let asked = self.load.next_proposal(&self.config);
         let neighbour = match asked {
             None => self.load.next_neighbour(&self.config),
             _ => None,
@@ -299,13 +297,12 @@ impl Tuner {
     /// Chooses the strategy's recommendation if it meets the limits and is better than the reference, and otherwise
     /// the reference.
     pub(super) fn conclude(&mut self, now: f64) {
-        let answer = self.load.strategy().recommend();
-        let answer = answer.filter(|answer| answer.point < self.config.labels.len());
+        let answer = self.load.recommend(&self.config);
         let chosen = self
             .load
             .choose_point(&self.config, answer.map(|answer| answer.point));
         if chosen.is_none()
-            && let Some(lowest) = self.lowest_point()
+            && let Some(lowest) = self.load.space.lowest_point(&self.config)
             && !self.load.is_tried(lowest)
         {
             return self.set(now, lowest, Task::Check);

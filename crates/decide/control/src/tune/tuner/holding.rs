@@ -158,8 +158,7 @@ impl Tuner {
             return false;
         }
         self.load.record_trial(&self.config, window);
-        let answer = self.load.strategy().recommend();
-        let answer = answer.filter(|answer| answer.point < self.config.labels.len());
+        let answer = self.load.recommend(&self.config);
         let wanted = answer.map_or(point, |answer| answer.point);
         let chosen = self.load.choose_point(&self.config, Some(wanted));
         let regret = answer.and_then(|answer| answer.expected_regret);

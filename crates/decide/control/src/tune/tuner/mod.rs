@@ -3,6 +3,7 @@
 mod exploring;
 mod holding;
 mod interruptions;
+mod knob;
 mod stage;
 
 use sweetspot_quantity::Seconds;
@@ -92,6 +93,11 @@ impl Tuner {
         if self.has_ended || !now.is_finite() {
             return Vec::new();
         }
+        if let TuneEvent::Limits(span) = event {
+            // Nothing depends on it before the next reading of energy or progress.
+            self.monitor.record_limits(span);
+            return Vec::new();
+        }
         let is_reading = matches!(event, TuneEvent::Energy { .. } | TuneEvent::Progress { .. });
         match event {
             TuneEvent::Energy { at, total } => self.monitor.record_energy(at.get(), total.get()),
@@ -106,7 +112,7 @@ impl Tuner {
                 self.account_until(now);
                 self.has_ended = true;
             }
-            TuneEvent::Tick => {}
+            TuneEvent::Limits(_) | TuneEvent::Tick => {}
         }
         // Thousands of readings may arrive in a second, so they are processed in groups.
         if !self.has_ended && (!is_reading || now - self.last_advance >= ADVANCE_INTERVAL) {
@@ -251,15 +257,18 @@ impl Tuner {
         if wanted != point {
             return;
         }
+        self.load.record_rejection(&self.config, point);
+        self.load.remembered = self.load.remembered.filter(|before| before.point != point);
+        let is_reference = matches!(task, Task::Reference | Task::Recheck);
+        if !is_reference && self.try_other_knob(now, reason) {
+            return;
+        }
         let notice = TuneNotice::SettingRejected {
             label: self.label(point),
             reason: reason.to_owned(),
         };
         self.notify(now, notice);
-        self.load.record_rejection(point);
-        self.load.remembered = self.load.remembered.filter(|before| before.point != point);
-        let is_reference = matches!(task, Task::Reference | Task::Recheck);
-        if is_reference || self.load.rejection_count() >= MAX_REJECTIONS {
+        if is_reference || self.load.rejection_count(&self.config) >= MAX_REJECTIONS {
             self.give_up(now, GiveUpReason::SettingsRejected(reason.to_owned()));
         } else {
             match task {
