@@ -10,6 +10,7 @@
 
 mod best;
 mod evaluation;
+mod fixed;
 
 use std::collections::BTreeSet;
 use std::time::Instant;
@@ -76,8 +77,8 @@ fn main() -> Result<()> {
         run_other_gpus(seed.unwrap_or(1))?;
     }
     if is_requested("best") {
-        let seed = std::env::args().nth(2).and_then(|seed| seed.parse().ok());
-        best::run(seed.unwrap_or(1))?;
+        let arguments: Vec<String> = std::env::args().skip(2).collect();
+        best::run(&arguments)?;
     }
     if let Some("one") = part.as_deref() {
         return run_one_hold();
