@@ -20,6 +20,9 @@ use trials::TrialBudget;
 /// Another setting replaces the present one only if its score is better by more than this factor.
 const MIN_IMPROVEMENT: f64 = 1.005;
 
+/// The device's cap is above the user's only if the score is then better by more than this factor: a device that keeps the
+/// cap allows larger batches.
+const KEPT_PREFERENCE: f64 = 1.008;
 /// After this many measurement windows at the best setting without a trial, no more settings are tried for a while:
 /// predictions fluctuate, and each trial may exceed the limits.
 const SETTLED_WINDOWS: u32 = 4;
@@ -279,6 +282,8 @@ impl JointSearch {
         let scored = self.good_positions(limits).map(|position| {
             // If several settings are equally good, the search stays at the present one.
             let preference = if position == at { MIN_IMPROVEMENT } else { 1.0 };
+            let is_kept = !self.exceeds_cap || self.is_kept_by_device(position.level, limits);
+            let preference = preference * if is_kept { KEPT_PREFERENCE } else { 1.0 };
             (position, preference * self.score(position))
         });
         let Some((best, _)) = scored.max_by(|a, b| a.1.total_cmp(&b.1)) else {

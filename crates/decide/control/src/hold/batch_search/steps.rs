@@ -129,8 +129,10 @@ impl BatchSearch {
     /// A candidate above `top` whose mean powers are even enough to stay below the cap, for a load that alternates. A
     /// failed candidate in between does not rule it out.
     fn step_with_even_means(&self, top: usize, limits: &OperatingLimits) -> Option<usize> {
-        let failed = self.candidates[top + 1..].iter();
-        if failed.filter(|candidate| candidate.is_barred()).count() >= MAX_FAILURES {
+        let is_near = |index: &usize| self.values[*index] <= LARGE_STEP * self.values[top];
+        let near = (top + 1..self.fitting).take_while(is_near);
+        let failed = near.clone().filter(|at| self.candidates[*at].is_barred());
+        if failed.count() >= MAX_FAILURES {
             return None;
         }
         let least = self.highest_score(limits) * (1.0 + 0.5 * self.saturation);
@@ -138,8 +140,7 @@ impl BatchSearch {
             let rate = self.predicted_rate(*index);
             self.goal != HoldGoal::Throughput || rate.is_none_or(|rate| rate >= least)
         };
-        let near = (top + 1..self.fitting)
-            .take_while(|index| self.values[*index] <= LARGE_STEP * self.values[top])
+        let near = near
             .filter(|index| !self.candidates[*index].is_tried())
             .filter(|index| is_at_most(self.predicted_latency(*index), limits.latency))
             .filter(gains);
