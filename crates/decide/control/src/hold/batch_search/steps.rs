@@ -13,6 +13,8 @@ const LATENCY_MARGIN: f64 = 1.03;
 const EVEN_MARGIN: f64 = 1.02;
 /// The number of larger candidates that may fail before no more of them are tried, if the load alternates.
 const MAX_FAILURES: usize = 3;
+/// By which share of the cap the predicted power must be lower after each failure of a larger candidate.
+const FAILURE_MARGIN: f64 = 0.01;
 /// The mean powers of a load that alternates are even if they differ from the average by at most this share of the cap.
 const UNEVEN_POWER: f64 = 0.02;
 /// A step that multiplies the batch size or clock by more than this is taken only if a cautious prediction allows it.
@@ -94,7 +96,11 @@ impl BatchSearch {
             if next == Some(None) {
                 self.pause(top, now);
             }
-            return next.flatten();
+            let is_barred = |index: &usize| self.candidates[*index].is_barred();
+            let failed = (top + 1..self.fitting).find(is_barred);
+            return next
+                .flatten()
+                .or_else(|| failed.and_then(|failed| self.retry(failed, now)));
         }
         let has_failed = |index: &usize| {
             let candidate = &self.candidates[*index];
@@ -129,10 +135,13 @@ impl BatchSearch {
     /// A candidate above `top` whose mean powers are even enough to stay below the cap, for a load that alternates. A
     /// failed candidate in between does not rule it out.
     fn step_with_even_means(&self, top: usize, limits: &OperatingLimits) -> Option<usize> {
-        let is_near = |index: &usize| self.values[*index] <= LARGE_STEP * self.values[top];
+        let is_near = |index: &usize| {
+            *index == top + 1 || self.values[*index] <= LARGE_STEP * self.values[top]
+        };
         let near = (top + 1..self.fitting).take_while(is_near);
         let failed = near.clone().filter(|at| self.candidates[*at].is_barred());
-        if failed.count() >= MAX_FAILURES {
+        let failures = failed.count();
+        if failures >= MAX_FAILURES {
             return None;
         }
         let least = self.highest_score(limits) * (1.0 + 0.5 * self.saturation);
@@ -146,9 +155,13 @@ impl BatchSearch {
             .filter(gains);
         let excess = |index: usize| Some((index, self.predicted_power(index)? / limits.cap));
         let near: Vec<(usize, f64)> = near.filter_map(excess).collect();
-        let within = near.iter().rev().find(|(_, excess)| *excess <= 1.0);
+        // Each failure shows that predictions are too low.
+        let highest = 1.0 - FAILURE_MARGIN * failures as f64;
+        let within = near.iter().rev().find(|(_, excess)| *excess <= highest);
         let lowest = || near.iter().min_by(|a, b| a.1.total_cmp(&b.1));
-        let next = within.or_else(|| lowest().filter(|(_, excess)| *excess <= EVEN_MARGIN));
+        let next = within.or_else(|| {
+            lowest().filter(|(_, excess)| failures == 0 && *excess <= EVEN_MARGIN)
+        });
         next.map(|(index, _)| *index)
     }
 
