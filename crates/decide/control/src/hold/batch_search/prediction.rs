@@ -27,17 +27,28 @@ impl BatchSearch {
         if let Some(known) = self.candidates[index].power() {
             return Some(known);
         }
-        let swing = self.swing;
-        let by_value = |at: usize| Some(self.linear_scale[at]);
-        let by_rate = |at: usize| self.averaging_time.and_then(|_| self.predicted_rate(at));
+        let even = self.predicted_even_power(index)?;
+        Some(even + self.swing * self.uneven_share(index, 1.0))
+    }
+
+    /// The predicted power of the device in the busy part of a batch in watts, if the load alternates.
+    pub fn predicted_peak(&self, index: usize) -> Option<f64> {
+        Some(self.predicted_even_power(index)? + self.swing)
+    }
+
+    /// The predicted power of a candidate in watts if its mean powers were even.
+    fn predicted_even_power(&self, index: usize) -> Option<f64> {
         let even_power = |at: usize| {
             let power = self.candidates[at].power()?;
-            Some(power - swing * self.uneven_share(at))
+            Some(power - self.swing * self.uneven_share(at, 1.0))
         };
-        let even = self
-            .extrapolate(index, by_rate, even_power)
-            .or_else(|| self.extrapolate(index, by_value, even_power))?;
-        Some(even + swing * self.uneven_share(index))
+        if let Some(known) = even_power(index) {
+            return Some(known);
+        }
+        let by_value = |at: usize| Some(self.linear_scale[at]);
+        let by_rate = |at: usize| self.averaging_time.and_then(|_| self.predicted_rate(at));
+        self.extrapolate(index, by_rate, even_power)
+            .or_else(|| self.extrapolate(index, by_value, even_power))
     }
 
     /// A prediction of a candidate's power in watts that is rather too high than too low.
@@ -84,7 +95,7 @@ impl BatchSearch {
         let seen = (0..self.candidates.len()).filter_map(|at| {
             let own = self.candidates[at].measurement()?;
             let difference = own.power - own.mean_power;
-            let share = self.uneven_share(at);
+            let share = self.uneven_share(at, 1.0);
             let is_clear = difference > ALTERNATING_SHARE * own.mean_power && share > UNEVEN_SHARE;
             is_clear.then_some((difference, share))
         });
@@ -95,13 +106,15 @@ impl BatchSearch {
     }
 
     /// The share of the averaging time by which a mean may contain more, or less, of the busy times than the average mean:
-    /// the time that is left after as many whole batches as fit, or that is missing to one more.
-    pub(super) fn uneven_share(&self, index: usize) -> f64 {
+    /// the time that is left after as many whole batches as fit, or that is missing to one more. Batches take `slower` times
+    /// as long as predicted.
+    pub(super) fn uneven_share(&self, index: usize, slower: f64) -> f64 {
         let (Some(averaging_time), Some(period)) =
             (self.averaging_time, self.predicted_period(index))
         else {
             return 0.0;
         };
+        let period = slower * period;
         let rest = averaging_time % period.max(1e-6);
         rest.min(period - rest).max(0.0) / averaging_time
     }

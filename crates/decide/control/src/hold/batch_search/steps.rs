@@ -16,7 +16,11 @@ const MAX_FAILURES: usize = 3;
 /// By which share of the cap the predicted power must be lower after each failure of a larger candidate.
 const FAILURE_MARGIN: f64 = 0.01;
 /// The mean powers of a load that alternates are even if they differ from the average by at most this share of the cap.
-const UNEVEN_POWER: f64 = 0.02;
+const UNEVEN_POWER: f64 = 0.03;
+/// Candidates are about equally fast if the slower one has at least this share of the other one's throughput.
+const EQUAL_RATE: f64 = 0.993;
+/// A device whose peaks are cut off takes about this many times as long for a batch.
+const SLOWER: f64 = 1.02;
 /// A step that multiplies the batch size or clock by more than this is taken only if a cautious prediction allows it.
 const LARGE_STEP: f64 = 2.0;
 /// The gain of a step is measured from a candidate that is smaller by at least this factor, if there is one.
@@ -159,33 +163,36 @@ impl BatchSearch {
         let highest = 1.0 - FAILURE_MARGIN * failures as f64;
         let within = near.iter().rev().find(|(_, excess)| *excess <= highest);
         let lowest = || near.iter().min_by(|a, b| a.1.total_cmp(&b.1));
-        let next = within.or_else(|| {
-            lowest().filter(|(_, excess)| failures == 0 && *excess <= EVEN_MARGIN)
-        });
+        let next = within
+            .or_else(|| lowest().filter(|(_, excess)| failures == 0 && *excess <= EVEN_MARGIN));
         next.map(|(index, _)| *index)
     }
 
-    /// The fastest candidate above `top` within the limits whose mean powers are even; `None` if the load does not alternate
-    /// or none is as fast as `least_rate`. It may have been tried.
+    /// The candidate above `top` within the limits whose mean powers are most even at a slightly lower speed, among those
+    /// that are about as fast as the fastest. `None` if the load does not alternate or none is as fast as `least_rate`.
+    /// It may have been tried.
     pub fn even_batch_above(
         &self,
         top: usize,
         limits: &OperatingLimits,
         least_rate: f64,
     ) -> Option<usize> {
-        let is_fast = |index: &usize| {
-            let rate = self.predicted_rate(*index);
-            rate.is_some_and(|rate| rate >= least_rate)
+        let is_even = |index: &usize| {
+            self.swing * self.uneven_share(*index, 1.0) <= UNEVEN_POWER * limits.cap
         };
-        let mut larger = (top + 1..self.fitting).rev();
-        larger
-            .find(|index| {
-                let uneven = self.swing * self.uneven_share(*index);
-                uneven <= UNEVEN_POWER * limits.cap
-                    && is_fast(index)
-                    && self.is_predicted_within(*index, limits)
-            })
+        let larger = (top + 1..self.fitting)
             .filter(|_| self.swing > 0.0)
+            .filter(|index| is_even(index) && self.is_predicted_within(*index, limits))
+            .filter_map(|index| Some((index, self.predicted_rate(index)?)));
+        let larger: Vec<(usize, f64)> = larger.filter(|(_, rate)| *rate >= least_rate).collect();
+        let fastest = larger.iter().map(|(_, rate)| *rate).fold(0.0, f64::max);
+        let about_as_fast = larger
+            .iter()
+            .filter(|(_, rate)| *rate >= EQUAL_RATE * fastest);
+        let candidates =
+            about_as_fast.map(|(index, _)| (*index, self.uneven_share(*index, SLOWER)));
+        let most_even = candidates.min_by(|a, b| a.1.total_cmp(&b.1));
+        most_even.map(|(index, _)| index)
     }
 
     /// Returns the failed candidate if its retry is due; all other retries are then postponed until the result is

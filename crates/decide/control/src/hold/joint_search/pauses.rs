@@ -18,6 +18,11 @@ const NEXT_TEST: f64 = 4.0;
 const EXCESS_AT_HIGH_LEVEL: f64 = 1.2;
 /// The maximum number of levels at which such a batch is tried.
 const MAX_LEVELS: usize = 3;
+/// The assumed share of the time in which the device is busy: its mean power falls by this share of what is cut off its
+/// peaks.
+const BUSY_SHARE: f64 = 0.45;
+/// The share of the cap that such a batch is to draw.
+const LEFT_SHARE: f64 = 0.985;
 /// The least expected gain of such a trial.
 const MIN_GAIN: f64 = 1.007;
 
@@ -94,14 +99,17 @@ impl JointSearch {
         if above_cap.clone().filter(is_tried).count() >= MAX_LEVELS {
             return None;
         }
-        let good = above_cap
-            .clone()
-            .rev()
-            .find(|level| at(*level).is_good(limits));
-        let lowest_failed = above_cap
-            .clone()
-            .find(|level| is_tried(level) && Some(*level) != good);
-        let level = lowest_failed.unwrap_or(best.level).checked_sub(1)?;
+        let is_failed = |level: &usize| is_tried(level) && !at(*level).is_good(limits);
+        let level = match above_cap.clone().find(is_failed) {
+            Some(failed) => failed.checked_sub(1)?,
+            None => {
+                let excess = row.predicted_power(batch)? - LEFT_SHARE * limits.cap;
+                let wanted = row.predicted_peak(batch)? - excess.max(0.0) / BUSY_SHARE;
+                let levels = self.levels.values();
+                let mut lower = above_cap.clone().rev();
+                lower.find(|level| levels[*level] <= wanted)?
+            }
+        };
         let is_above_cap = above_cap.clone().any(|above| above == level);
         let next = GridPosition { batch, level };
         let is_open = is_above_cap && self.is_allowed(level) && !at(level).is_tried();
