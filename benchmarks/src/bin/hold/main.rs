@@ -10,13 +10,14 @@
 
 mod best;
 mod evaluation;
+mod fixed;
 
 use std::collections::BTreeSet;
 use std::time::Instant;
 
 use anyhow::{Context, Result};
 use sweetspot_control::hold::{
-    CompletedBatch, DeviceKnob, HoldConfig, HoldEvent, HoldMode, Holder, PowerReading,
+    CompletedBatch, DeviceKnob, HoldConfig, HoldEvent, HoldMode, Holder, PowerReading, fine_batches,
 };
 use sweetspot_papers::batch_sizer_2021::tables::read_jobs;
 use sweetspot_quantity::{Megahertz, Seconds, Watts};
@@ -76,8 +77,8 @@ fn main() -> Result<()> {
         run_other_gpus(seed.unwrap_or(1))?;
     }
     if is_requested("best") {
-        let seed = std::env::args().nth(2).and_then(|seed| seed.parse().ok());
-        best::run(seed.unwrap_or(1))?;
+        let arguments: Vec<String> = std::env::args().skip(2).collect();
+        best::run(&arguments)?;
     }
     if let Some("one") = part.as_deref() {
         return run_one_hold();
@@ -254,14 +255,25 @@ fn run_other_gpus(seed: u64) -> Result<()> {
 
 /// Measures the time of a decision, in windows of ten batches with a power reading after each batch.
 fn measure_decisions() -> Result<()> {
-    for (mode, sizes) in [
-        (HoldMode::Robust, SIZES.to_vec()),
-        (HoldMode::Robust, (1..=256).collect()),
-        (HoldMode::Joint, SIZES.to_vec()),
-        (HoldMode::Joint, (1..=256).collect()),
-        (HoldMode::Windowed, SIZES.to_vec()),
+    let dense: Vec<u64> = (1..=256).collect();
+    let cap = Watts::new(150.0);
+    let range = (Watts::new(100.0), Watts::new(400.0));
+    let of_mode = |mode: HoldMode, sizes: &[u64]| {
+        let name = format!("{mode} with {} sizes", sizes.len());
+        (name, hold_config(mode, cap, sizes))
+    };
+    for (name, config) in [
+        of_mode(HoldMode::Robust, &SIZES),
+        of_mode(HoldMode::Robust, &dense),
+        of_mode(HoldMode::Joint, &SIZES),
+        of_mode(HoldMode::Joint, &dense),
+        of_mode(HoldMode::Windowed, &SIZES),
+        (
+            "auto".to_owned(),
+            HoldConfig::with_device_cap(cap, fine_batches(256), range),
+        ),
     ] {
-        let mut holder = Holder::new(hold_config(mode, Watts::new(150.0), &sizes))?;
+        let mut holder = Holder::new(config)?;
         let mut times = Vec::new();
         let steps = 200_000_u32;
         for step in 0..steps {
@@ -291,8 +303,7 @@ fn measure_decisions() -> Result<()> {
         // The operating system interrupts a few steps, so the highest ones are left out.
         let quantile = |share: f64| 1e6 * times[(share * (times.len() - 1) as f64) as usize];
         println!(
-            "a step of {mode} with {} sizes: median {:.2} us, 99.99 % {:.2} us; target 20 us",
-            sizes.len(),
+            "a step of {name}: median {:.2} us, 99.99 % {:.2} us; target 50 us",
             quantile(0.5),
             quantile(0.9999)
         );

@@ -7,12 +7,16 @@
 //! rarely, and at once after a change of the load or of the cap. `docs/decisions/009-hold-retries-rejected-batch-sizes.md`
 //! lists the faults of the paper's algorithm that it avoids.
 
+mod prediction;
 mod steps;
 
 use super::candidate::{Candidate, OperatingLimits, RetryDelays, Violation};
 use super::config::{HoldConfig, HoldGoal};
-use super::learning::{WindowResult, learn_from_window, predict, record_result};
+use super::learning::{WindowResult, learn_from_window, record_result};
 use super::window::WindowMeasurement;
+
+/// A power that grew by more than this factor grew because of the load.
+const CLEAR_GROWTH: f64 = 1.08;
 
 /// What a search decides to do next; `P` is the type of its positions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,6 +49,11 @@ pub struct BatchSearch {
     values: Vec<f64>,
     /// Each value on a scale on which power is about linear, for predictions.
     linear_scale: Vec<f64>,
+    /// The time over which power is averaged in seconds, for a search over batch sizes; absent for core clocks.
+    averaging_time: Option<f64>,
+    /// By how much the power alternates between batches in watts: the difference between the busy and the waiting device.
+    /// It is 0 if the mean powers do not show it.
+    swing: f64,
     /// Each value on a scale on which power grows at most linearly, for predictions that must not be too low.
     safe_scale: Vec<f64>,
     candidates: Vec<Candidate>,
@@ -79,7 +88,10 @@ impl BatchSearch {
     pub fn over_batches(config: &HoldConfig) -> Self {
         let sizes: Vec<f64> = config.batches.iter().map(|size| *size as f64).collect();
         let linear_scale = sizes.iter().map(|size| size.log2()).collect();
-        Self::new(config, linear_scale, sizes.clone(), sizes)
+        Self {
+            averaging_time: Some(config.cap_on.observation_time().get()),
+            ..Self::new(config, linear_scale, sizes.clone(), sizes)
+        }
     }
 
     /// Creates a search over core clocks, assuming that power grows with the square of the clock, or at most with
@@ -103,6 +115,8 @@ impl BatchSearch {
             fitting: values.len(),
             values,
             linear_scale,
+            averaging_time: None,
+            swing: 0.0,
             safe_scale,
             stride: 1,
             saturation: config.saturation.get(),
@@ -140,6 +154,7 @@ impl BatchSearch {
         let rows = &mut [&mut self.candidates];
         let (result, load_changed) =
             learn_from_window(rows, (0, index), &window, limits, now, &self.delays);
+        self.update_swing();
         if load_changed {
             self.paused = None;
         }
@@ -162,8 +177,17 @@ impl BatchSearch {
         let violation = Some(Violation::of_power(power, limits));
         let rows = &mut [&mut self.candidates];
         record_result(rows, (0, index), violation, now, &self.delays);
-        // The power of the other candidates may have grown by the same factor.
-        self.step_down(index, &limits.with_power_growth(growth), now)
+        // The power of the other candidates may have grown by the same factor, and may grow further. The highest mean of a
+        // load that alternates grows by chance.
+        let has_grown = self.swing == 0.0 || growth > CLEAR_GROWTH;
+        let limits = limits.with_power_growth(if has_grown { growth } else { 1.0 });
+        match self.best_with_margin(&limits) {
+            Some(next) => {
+                self.stride = 1;
+                SearchDecision::Use(next)
+            }
+            None => self.step_down(index, &limits, now),
+        }
     }
 
     /// Decides what to do next after the cap or the latency bound changed.
@@ -215,6 +239,16 @@ impl BatchSearch {
         &self.candidates
     }
 
+    /// The value of a candidate: its batch size, or its clock in megahertz.
+    pub fn value(&self, index: usize) -> f64 {
+        self.values[index]
+    }
+
+    /// Lets the next step above this candidate double its index, as after a climb from the smallest one.
+    pub fn allow_doubling(&mut self, index: usize) {
+        self.stride = self.stride.max(index + 1);
+    }
+
     /// The number of candidates that fit into memory.
     pub fn fitting(&self) -> usize {
         self.fitting
@@ -228,24 +262,6 @@ impl BatchSearch {
         larger
             .last()
             .or_else(|| Some(index + 1).filter(|next| *next < self.fitting))
-    }
-
-    /// The measured or predicted power of a candidate in watts; `None` if too little was measured.
-    pub fn predicted_power(&self, index: usize) -> Option<f64> {
-        let x_of = |at: usize| self.linear_scale[at];
-        predict(&self.candidates, x_of, index, Candidate::power)
-    }
-
-    /// A prediction of a candidate's power in watts that is rather too high than too low.
-    fn safe_power(&self, index: usize) -> Option<f64> {
-        let x_of = |at: usize| self.safe_scale[at];
-        predict(&self.candidates, x_of, index, Candidate::power)
-    }
-
-    /// The measured or predicted latency of a candidate in seconds; `None` if too little was measured.
-    pub fn predicted_latency(&self, index: usize) -> Option<f64> {
-        let x_of = |at: usize| self.values[at];
-        predict(&self.candidates, x_of, index, Candidate::p99)
     }
 
     /// The candidate to try next above all good candidates; `None` if no trial is worthwhile.

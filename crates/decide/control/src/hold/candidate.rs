@@ -2,10 +2,14 @@
 
 use super::config::HoldGoal;
 use super::measurement::{Consistency, LoadRatio, Measurement, ratio};
-use super::window::{SLIGHT_EXCESS, WindowMeasurement};
+use super::window::WindowMeasurement;
 
 /// The maximum number of times that the wait before a retry doubles.
 const MAX_DOUBLINGS: u8 = 3;
+/// After this many measurement windows within the limits, changes of a candidate's means are no longer chance.
+const LONG_USE: u32 = 4;
+/// A power above the cap by at most this factor is a slight violation: the device may have become warmer.
+const SLIGHT_VIOLATION: f64 = 1.03;
 
 /// A setting that a search can choose: what was measured there, and whether it may be used.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -85,7 +89,7 @@ pub struct RetryDelays {
 /// How far a candidate exceeded its limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Violation {
-    /// The power exceeded the cap only slightly, so a wrong reading is unlikely.
+    /// The power exceeded the cap only slightly, as that of a device that becomes warmer, so a wrong reading is unlikely.
     Slight,
     /// The power exceeded the cap by more, or the latency exceeded its bound.
     Clear,
@@ -94,7 +98,7 @@ pub enum Violation {
 impl Violation {
     /// Classifies a power above the cap as a slight or a clear violation.
     pub fn of_power(power: f64, limits: &OperatingLimits) -> Self {
-        match power > limits.cap && power <= limits.cap * SLIGHT_EXCESS {
+        match power > limits.cap && power <= limits.cap * SLIGHT_VIOLATION {
             true => Self::Slight,
             false => Self::Clear,
         }
@@ -240,11 +244,14 @@ impl Candidate {
     }
 
     /// Adds a measurement window that agrees with the earlier ones to the running means, or stores the first window.
-    pub fn add_window(&mut self, window: &WindowMeasurement) {
+    /// Returns by how much the means of a candidate in long use have changed.
+    pub fn add_window(&mut self, window: &WindowMeasurement) -> Option<LoadRatio> {
         let is_barred = self.is_barred();
         let Some(own) = self.measurement_mut() else {
-            return self.replace_measurement(window);
+            self.replace_measurement(window);
+            return None;
         };
+        let before = (own.mean_power, own.rate);
         own.update_scatter(window);
         own.blend(window, 0.5);
         // The highest power of one window may be below that of earlier windows.
@@ -252,6 +259,10 @@ impl Candidate {
             true => window.power,
             false => window.power.max(0.9 * own.power + 0.1 * window.power),
         };
+        (own.good_windows >= LONG_USE).then(|| LoadRatio {
+            power: ratio(own.mean_power, before.0),
+            rate: ratio(own.rate, before.1),
+        })
     }
 
     /// Replaces the stored values by those of a measurement window.
@@ -284,6 +295,15 @@ impl Candidate {
         }
     }
 
+    /// Scales the stored values to a slowly changing load; a barred candidate stays barred.
+    pub fn scale(&mut self, ratio: LoadRatio) {
+        match &mut self.state {
+            State::Untried => {}
+            State::Measured { measurement, .. } => measurement.scale(ratio),
+            State::PowerOnly { power, .. } => *power *= ratio.power,
+        }
+    }
+
     /// Scales the stored values to a changed load, and releases the candidate if it then meets the limits.
     pub fn scale_to_load(&mut self, ratio: LoadRatio, limits: &OperatingLimits) {
         match &mut self.state {
@@ -292,8 +312,7 @@ impl Candidate {
                 measurement.is_newer = false;
                 return;
             }
-            State::Measured { measurement, .. } => measurement.scale(ratio),
-            State::PowerOnly { power, .. } => *power *= ratio.power,
+            State::Measured { .. } | State::PowerOnly { .. } => self.scale(ratio),
         }
         if self.meets(limits) {
             self.set_availability(Availability::Open);
@@ -313,9 +332,8 @@ impl Candidate {
             };
             return 1.0;
         };
-        let has_grown = was_good && own.is_exceeded_by(power);
-        let ratio = match has_grown {
-            true => ratio(power, own.power),
+        let ratio = match was_good {
+            true => ratio(power, own.power).max(1.0),
             false => 1.0,
         };
         own.is_newer = was_good;

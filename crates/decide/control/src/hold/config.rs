@@ -116,8 +116,9 @@ pub fn fine_batches(largest: u64) -> Vec<u64> {
 /// above it now and then, so that the highest level below the user's cap leaves a little of it. A load with pauses may need a level
 /// above it: the device cuts off every peak, but only the mean must stay below the user's cap.
 fn levels_around(cap: Watts, lowest: Watts, highest: Watts) -> Vec<Watts> {
-    const SHARES: [f64; 14] = [
-        0.8, 0.9, 0.95, 0.97, 0.98, 0.99, 0.995, 1.04, 1.08, 1.15, 1.25, 1.4, 1.6, 2.0,
+    const SHARES: [f64; 19] = [
+        0.8, 0.9, 0.95, 0.97, 0.98, 0.99, 0.995, 1.04, 1.08, 1.15, 1.25, 1.35, 1.45, 1.52, 1.6,
+        1.7, 1.8, 2.0, 10.0,
     ];
     let levels = SHARES.map(|share| (cap * share).max(lowest).min(highest));
     let mut levels = levels.to_vec();
@@ -212,7 +213,7 @@ impl HoldConfig {
             cap_on: CapOn::default(),
             expiry: Seconds::new(300.0),
             probe: Seconds::new(10.0),
-            saturation: Ratio::new(0.005),
+            saturation: Ratio::new(0.003),
             patience: Seconds::new(10.0),
             sensor: PowerSensor::default(),
         }

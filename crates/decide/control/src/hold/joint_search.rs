@@ -6,6 +6,7 @@
 //! level, a larger batch at a lower level, and, if the objective is energy, a lower level. Each setting is tried
 //! once until the load or the cap changes.
 
+mod pauses;
 mod prediction;
 mod trials;
 
@@ -17,7 +18,14 @@ use super::window::WindowMeasurement;
 use trials::TrialBudget;
 
 /// Another setting replaces the present one only if its score is better by more than this factor.
-const MIN_IMPROVEMENT: f64 = 1.003;
+const MIN_IMPROVEMENT: f64 = 1.005;
+
+/// The device's cap is above the user's only if the score is then better by more than this factor: a device that keeps the
+/// cap allows larger batches.
+const KEPT_PREFERENCE: f64 = 1.008;
+/// After this many measurement windows at the best setting without a trial, no more settings are tried for a while:
+/// predictions fluctuate, and each trial may exceed the limits.
+const SETTLED_WINDOWS: u32 = 4;
 
 /// A setting of the grid: the indices of its batch size and of its device level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -160,8 +168,8 @@ impl JointSearch {
         now: f64,
     ) -> SearchDecision<GridPosition> {
         let window = self.rows[at.level].without_backlog(window);
-        if window.power > limits.cap {
-            self.note_loss(at);
+        if !window.meets(limits) {
+            self.note_loss(at, window.power, limits);
         }
         self.rows[at.level].set_full_batches(window.is_full());
         let (result, load_changed) = learn_from_window(
@@ -172,6 +180,7 @@ impl JointSearch {
             now,
             &self.delays,
         );
+        self.rows[at.level].update_swing();
         if load_changed {
             self.trials.reset();
         }
@@ -181,12 +190,14 @@ impl JointSearch {
         }
     }
 
-    /// Remembers that a setting which had kept the cap has now exceeded it; the next lower clock or batch size is tried
-    /// next.
-    fn note_loss(&mut self, at: GridPosition) {
+    /// Remembers that a setting which had met the limits has now exceeded one, and allows further trials. If it exceeded the
+    /// cap, the next lower clock or cap of the device is tried next, unless the device's cap is above the user's: the power
+    /// of such a setting depends more on its batch size.
+    fn note_loss(&mut self, at: GridPosition, power: f64, limits: &OperatingLimits) {
         let candidate = self.candidate(at);
         if candidate.is_measured() && !candidate.is_barred() {
-            self.lost = Some(at);
+            let is_above_cap = self.exceeds_cap && !self.is_kept_by_device(at.level, limits);
+            self.lost = (power > limits.cap && !is_above_cap).then_some(at);
             self.trials.extend_after_loss();
         }
     }
@@ -199,7 +210,7 @@ impl JointSearch {
         limits: &OperatingLimits,
         now: f64,
     ) -> SearchDecision<GridPosition> {
-        self.note_loss(at);
+        self.note_loss(at, power, limits);
         let growth = self.rows[at.level].as_mut()[at.batch].record_excess(power, limits);
         let violation = Some(Violation::of_power(power, limits));
         let position = (at.level, at.batch);
@@ -276,6 +287,8 @@ impl JointSearch {
         let scored = self.good_positions(limits).map(|position| {
             // If several settings are equally good, the search stays at the present one.
             let preference = if position == at { MIN_IMPROVEMENT } else { 1.0 };
+            let is_kept = !self.exceeds_cap || self.is_kept_by_device(position.level, limits);
+            let preference = preference * if is_kept { KEPT_PREFERENCE } else { 1.0 };
             (position, preference * self.score(position))
         });
         let Some((best, _)) = scored.max_by(|a, b| a.1.total_cmp(&b.1)) else {
@@ -286,7 +299,12 @@ impl JointSearch {
                 self.trials.spend(now + self.delays.expiry);
                 SearchDecision::Use(next)
             }
-            None => SearchDecision::Use(best),
+            None => {
+                if best == at && self.candidate(best).good_windows() >= SETTLED_WINDOWS {
+                    self.trials.end(now + self.delays.expiry);
+                }
+                SearchDecision::Use(best)
+            }
         }
     }
 

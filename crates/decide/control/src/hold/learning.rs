@@ -1,11 +1,8 @@
 //! Updates the candidates of one or several search axes after a measurement window.
 
 use super::candidate::{Candidate, OperatingLimits, RetryDelays, Violation};
-use super::measurement::Consistency;
+use super::measurement::{Consistency, LoadRatio};
 use super::window::WindowMeasurement;
-
-/// Beyond the measured candidates, power is assumed to grow faster than between the last two of them by this factor.
-const EXTRAPOLATION_MARGIN: f64 = 1.25;
 
 /// What a measurement window shows about its candidate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,7 +74,10 @@ fn store_window<R: AsMut<[Candidate]>>(
         return false;
     }
     let Some(ratio) = candidate.deviation(window) else {
-        candidate.add_window(window);
+        let drift = candidate.add_window(window);
+        if let Some(drift) = drift {
+            follow_drift(rows, (row, index), drift);
+        }
         return false;
     };
     let is_confirmed = matches!(
@@ -93,6 +93,23 @@ fn store_window<R: AsMut<[Candidate]>>(
     }
     rows[row].as_mut()[index].replace_measurement(window);
     true
+}
+
+/// Scales all candidates other than the present one by a slow change of it: a device that becomes warmer draws more power
+/// and, if it keeps a cap by itself, is slower at all settings. Otherwise a setting that was measured earlier would seem
+/// better than the present one.
+fn follow_drift<R: AsMut<[Candidate]>>(
+    rows: &mut [R],
+    (row, index): CandidateIndex,
+    drift: LoadRatio,
+) {
+    for (number, others) in rows.iter_mut().enumerate() {
+        for (at, candidate) in others.as_mut().iter_mut().enumerate() {
+            if (number, at) != (row, index) {
+                candidate.scale(drift);
+            }
+        }
+    }
 }
 
 /// Records whether a candidate met its limits. A failure postpones the retries of all barred candidates.
@@ -111,40 +128,4 @@ pub fn record_result<R: AsMut<[Candidate]>>(
         candidate.postpone_retry(now + delays.expiry);
     }
     rows[row].as_mut()[index].record_failure(violation, now, delays);
-}
-
-/// Predicts a candidate's power or latency by linear interpolation or extrapolation from the candidates that were
-/// tried.
-pub fn predict(
-    candidates: &[Candidate],
-    x_of: impl Fn(usize) -> f64,
-    target: usize,
-    value: impl Fn(&Candidate) -> Option<f64>,
-) -> Option<f64> {
-    let point = |index: usize| Some((x_of(index), value(&candidates[index])?));
-    if let Some(known) = value(&candidates[target]) {
-        return Some(known);
-    }
-    let mut below = (0..target).rev().filter_map(point);
-    let (nearest_below, second_below) = (below.next(), below.next());
-    let above = (target + 1..candidates.len()).find_map(point);
-    let x = x_of(target);
-    match (nearest_below, above, second_below) {
-        (Some(left), Some(right), _) => Some(left.1 + slope(left, right) * (x - left.0)),
-        (Some(right), None, Some(left)) => {
-            let slope = slope(left, right);
-            let slope = if slope > 0.0 {
-                slope * EXTRAPOLATION_MARGIN
-            } else {
-                slope
-            };
-            Some(right.1 + slope * (x - right.0))
-        }
-        _ => None,
-    }
-}
-
-/// The slope of the line through two points.
-fn slope(left: (f64, f64), right: (f64, f64)) -> f64 {
-    (right.1 - left.1) / (right.0 - left.0)
 }

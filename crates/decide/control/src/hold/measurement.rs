@@ -78,11 +78,6 @@ impl Measurement {
         (differs(ratio.power) || differs(ratio.rate)).then_some(ratio)
     }
 
-    /// Whether a power is so much higher than the stored one that the load must have grown.
-    pub fn is_exceeded_by(&self, power: f64) -> bool {
-        power > self.power * (1.0 + LOAD_CHANGE)
-    }
-
     /// Updates the running means of throughput and power with a measurement window, which gets this weight.
     pub fn blend(&mut self, window: &WindowMeasurement, weight: f64) {
         self.rate += weight * (window.rate - self.rate);

@@ -12,7 +12,7 @@ const STORED_LATENCIES: usize = 128;
 const FULL_BATCH_SHARE: f64 = 0.9;
 
 /// A mean power above the cap by at most this factor is a slight excess, which is tolerated if it is rare.
-pub const SLIGHT_EXCESS: f64 = 1.005;
+const SLIGHT_EXCESS: f64 = 1.005;
 /// The share of the mean powers at one setting that may exceed the cap slightly.
 const SLIGHT_EXCESS_SHARE: f64 = 0.003;
 

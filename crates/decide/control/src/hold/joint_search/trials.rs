@@ -63,6 +63,13 @@ impl TrialBudget {
         self.refill_at = refill_at;
     }
 
+    /// Ends the trials until this time.
+    pub(super) fn end(&mut self, refill_at: f64) {
+        if self.left > 0 {
+            (self.left, self.refill_at) = (0, refill_at);
+        }
+    }
+
     /// Whether a trial is left, after allowing further ones if it is time.
     fn is_available(&mut self, now: f64) -> bool {
         if self.left == 0 && now >= self.refill_at {
@@ -86,6 +93,10 @@ impl JointSearch {
         if let Some(next) = self.below_lost(best, limits) {
             return Some(next);
         }
+        if let Some(next) = self.without_device_cap(best, limits) {
+            self.rows[next.level].allow_doubling(next.batch);
+            return Some(next);
+        }
         let power = match self.is_kept_by_device(best.level, limits) {
             // Whatever the batch size, the device keeps its own cap.
             true => f64::INFINITY,
@@ -100,12 +111,15 @@ impl JointSearch {
             true => row.doubled(best.batch, &limits_of_batch),
             false => None,
         };
+        // Between the user's cap and the highest level, a larger batch is chosen by its power at the highest one.
+        let is_between = power.is_finite() && self.exceeds_cap && best.level < self.highest_level;
         let larger = doubled.or_else(|| row.next_above(best.batch, &limits_of_batch, now));
-        if let Some(batch) = larger {
+        if let Some(batch) = larger.filter(|_| !is_between) {
             return Some(GridPosition { batch, ..best });
         }
         self.higher_level(best, limits, now)
             .or_else(|| self.larger_batch_at_lower_level(best, limits, now))
+            .or_else(|| self.larger_batch_below_peak(best, limits))
             .or_else(|| self.lower_level(best, limits))
     }
 
@@ -140,7 +154,7 @@ impl JointSearch {
         };
         let trials = self.good_positions(limits).filter_map(|from| {
             let score = self.score(from);
-            if score < MIN_SCORE_SHARE * best_score {
+            if score < MIN_SCORE_SHARE * best_score || self.needs_no_higher_level(from, limits) {
                 return None;
             }
             let mut higher = (from.level + 1..levels.len())
