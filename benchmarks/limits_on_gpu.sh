@@ -30,7 +30,7 @@ for name in ["memory", "tensor", "host", "training", "inference"]:
     if not os.path.exists(path):
         print("%s: no result, see %s.txt" % (name, name))
         continue
-    for device in json.load(open(path))["runs"][0]["devices"]:
+    for device in json.load(open(path))["devices"]:
         limits = dict(device.get("limits", {}))
         sentence = limits.pop("text", "")
         print("%-9s  %s\n           %s" % (name, sentence, ", ".join("%s %s" % (key, round(value, 3) if isinstance(value, float) else value) for key, value in limits.items())))
