@@ -73,7 +73,7 @@ pub fn after_change(folder: &Path) -> Line {
     Line::with_command("Report:", &format!("sweetspot report {folder}"))
 }
 
-/// After `hold`: what would use the watts that are left, or a figure; `None` if there is nothing left to try.
+/// After `hold`: what would use the watts that are left, a figure, or another cap; `None` if the program failed.
 pub fn after_hold(args: &HoldArgs, held: &HoldResult) -> Option<Line> {
     if held.summary.items == 0 || held.ended != CommandExit::Code(0) {
         return None;
@@ -97,11 +97,15 @@ pub fn after_hold(args: &HoldArgs, held: &HoldResult) -> Option<Line> {
         }
         _ => {}
     }
-    args.export_svg.is_none().then(|| {
-        Line::with_command(
+    Some(match args.export_svg {
+        None => Line::with_command(
             "Power and batch size over time:",
             &typed_with("--export-svg hold.svg"),
-        )
+        ),
+        Some(_) => Line::with_command(
+            "Change the cap while it runs, in another terminal:",
+            "sweetspot hold set WATTS",
+        ),
     })
 }
 

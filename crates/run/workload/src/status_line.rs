@@ -1,7 +1,8 @@
 //! The status line of this program, below the output of the user's command on the same terminal.
 //!
-//! Whoever writes holds a lock. The command's output erases the status line first, and the line is drawn again only where
-//! a line of the terminal begins: a command that shows a progress bar of its own keeps the terminal for itself.
+//! The two are written one after the other, never at the same time. Before output of the command is shown, the status line
+//! is erased. It is drawn again below the output, but only after a complete line: while the command shows a progress bar,
+//! there is no status line.
 
 use std::io::{IsTerminal, Write};
 use std::sync::{Mutex, MutexGuard, PoisonError};

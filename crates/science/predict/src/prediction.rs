@@ -120,7 +120,7 @@ pub fn predict(
     layers.sort_by(|a, b| b.time.get().total_cmp(&a.time.get()));
     let host = match pass {
         Pass::Inference => 0.0,
-        // The host starts a batch normalisation while it prepares the convolution's next layer.
+        // In the trainings that were measured, batch normalisations took no time of the host.
         Pass::Training => {
             let prepared = kernels
                 .iter()

@@ -48,7 +48,7 @@ pub struct TuneConfig {
     /// The core clocks to choose from in place of the power caps, if the tuner chooses the knob for each load. The first
     /// one is the reference of [`Self::space`], and the others are the points after those of that space.
     pub clocks: Option<SearchSpace>,
-    /// Whether the user can be told to tune the core clock instead: it can be set, and is not tuned.
+    /// Whether the core clock could be tuned instead: the device has one that can be set, and this tuning leaves it alone.
     pub suggests_clocks: bool,
     /// The name of each point of the search space for display, such as `180 W`.
     pub labels: Vec<String>,

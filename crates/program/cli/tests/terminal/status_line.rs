@@ -42,7 +42,7 @@ fn status_line_and_output_stay_apart() {
     let host = TestHost::new("v100");
     for line in [
         "measure --",
-        "measure --progress off --",
+        "measure --progress none --",
         "run --measure --power-cap 200W --",
     ] {
         let mut command = host.sweetspot();
