@@ -2,13 +2,14 @@
 
 use include_dir::{Dir, include_dir};
 
-use crate::{Network, NetworkError, parse};
+use crate::text::parse_with_inputs;
+use crate::{Network, NetworkError, Shape};
 
 /// The description files of the built-in networks.
 static NETWORKS: Dir = include_dir!("$CARGO_MANIFEST_DIR/networks");
 
 /// The names of the built-in networks.
-pub const NAMES: [&str; 19] = [
+pub const NAMES: [&str; 22] = [
     "alexnet",
     "caffenet",
     "vgg16",
@@ -28,10 +29,18 @@ pub const NAMES: [&str; 19] = [
     "cnn2d",
     "resnet_gait",
     "resnet_im",
+    "vit_b_16",
+    "bert_base",
+    "gpt2",
 ];
 
 /// Reads a built-in network by name; `inception_v1` is an alias of `googlenet`.
 pub fn built_in(name: &str) -> Result<Network, NetworkError> {
+    built_in_with_inputs(name, &[])
+}
+
+/// Reads a built-in network for inputs of these sizes.
+fn built_in_with_inputs(name: &str, inputs: &[(String, Shape)]) -> Result<Network, NetworkError> {
     let file = match name {
         "inception_v1" => "googlenet",
         name => name,
@@ -40,7 +49,7 @@ pub fn built_in(name: &str) -> Result<Network, NetworkError> {
         .get_file(format!("{file}.net"))
         .and_then(|file| file.contents_utf8());
     match text {
-        Some(text) => parse(file, text),
+        Some(text) => parse_with_inputs(file, text, inputs),
         None => Err(NetworkError::Unknown {
             name: name.to_owned(),
             near: nearest(name),
@@ -50,8 +59,14 @@ pub fn built_in(name: &str) -> Result<Network, NetworkError> {
 
 /// Reads a built-in network if the text is one's name, else the description file at that path.
 pub fn find(name: &str) -> Result<Network, NetworkError> {
+    find_with_inputs(name, &[])
+}
+
+/// Reads a network like [`find`], for inputs of other sizes than those of its description. A description has one input,
+/// `input`, whose shape is written as there, without the batch.
+pub fn find_with_inputs(name: &str, inputs: &[(String, Shape)]) -> Result<Network, NetworkError> {
     if !name.ends_with(".net") {
-        return built_in(name);
+        return built_in_with_inputs(name, inputs);
     }
     const MAX_BYTES: u64 = 1 << 20;
     let unreadable = |reason: String| NetworkError::Unreadable {
@@ -65,7 +80,7 @@ pub fn find(name: &str) -> Result<Network, NetworkError> {
         ));
     }
     let text = std::fs::read_to_string(name).map_err(|error| unreadable(error.to_string()))?;
-    parse(name, &text)
+    parse_with_inputs(name, &text, inputs)
 }
 
 /// The three built-in names most similar to an unknown one, the most similar first.

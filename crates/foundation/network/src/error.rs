@@ -32,6 +32,16 @@ pub enum NetworkError {
         /// The problem, as a clause for the user.
         problem: String,
     },
+    /// A network from a description cannot have an input of this name or size.
+    #[error("the network `{network}` cannot have the input {input}: {problem}")]
+    InputSize {
+        /// The name of the network, or the path of its description.
+        network: String,
+        /// The input as it was given, such as `input=3x8x8`.
+        input: String,
+        /// The problem, as a clause for the user.
+        problem: String,
+    },
     /// An ONNX file is invalid, truncated or too large.
     #[error("{file}: {problem}")]
     File {

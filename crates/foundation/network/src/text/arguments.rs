@@ -32,6 +32,11 @@ impl<'a> Arguments<'a> {
         Ok(self.plain.remove(0))
     }
 
+    /// Whether there is another positional argument.
+    pub fn has_next(&self) -> bool {
+        !self.plain.is_empty()
+    }
+
     /// Takes the next positional argument as a whole number.
     pub fn number(&mut self, what: &str) -> Result<u64, String> {
         number(self.next(what)?)

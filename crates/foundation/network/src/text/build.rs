@@ -2,10 +2,11 @@
 
 use std::collections::HashMap;
 
-use super::arguments::number;
+use super::arguments::{Arguments, number};
+use super::layers::{self, ParsedLayer};
 use super::tree::Statement;
-use super::{LineError, layers};
-use crate::{Kind, Layer, Shape};
+use super::{LineError, transformer};
+use crate::{Layer, Shape};
 
 /// The maximum number of layers. Without such limits a small file could produce an enormous network.
 const MAX_LAYERS: usize = 100_000;
@@ -13,6 +14,10 @@ const MAX_LAYERS: usize = 100_000;
 const MAX_STEPS: usize = 1_000_000;
 /// The maximum depth of nested calls.
 const MAX_DEPTH: usize = 32;
+
+/// What is wrong if nothing joins the branches.
+const UNJOINED_BRANCHES: &str =
+    "branches must be followed by `concat`, `add`, `multiply` or `attention`";
 
 /// The values of variables by name.
 type Variables = HashMap<String, String>;
@@ -82,10 +87,7 @@ impl Builder<'_> {
         }
         match ends.is_empty() {
             true => Ok(()),
-            false => Err((
-                line,
-                "branches must be followed by `concat`, `add` or `multiply`".to_owned(),
-            )),
+            false => Err((line, UNJOINED_BRANCHES.to_owned())),
         }
     }
 
@@ -104,9 +106,8 @@ impl Builder<'_> {
             return Err(fault(format!("this makes more than {MAX_LAYERS} layers")));
         }
         let word = words.first().map_or("", String::as_str);
-        if !inputs.is_empty() && !matches!(word, "concat" | "add" | "multiply") {
-            let problem = "branches must be followed by `concat`, `add` or `multiply`";
-            return Err(fault(problem.to_owned()));
+        if !inputs.is_empty() && !matches!(word, "concat" | "add" | "multiply" | "attention") {
+            return Err(fault(UNJOINED_BRANCHES.to_owned()));
         }
         match (word, words) {
             ("repeat", [_, times, rest @ ..]) => {
@@ -140,6 +141,7 @@ impl Builder<'_> {
             ("concat" | "add" | "multiply", _) => self.join(words, inputs, scope).map_err(fault),
             _ => match self.definitions.get(word).copied() {
                 Some(definition) => self.call(definition, words, scope, statement.line),
+                None if word == "attention" => self.attend(words, inputs, scope).map_err(fault),
                 None => self.layer(words, scope).map_err(fault),
             },
         }
@@ -166,7 +168,33 @@ impl Builder<'_> {
             [] => Vec::new(),
         };
         let (kind, output) = layers::join(&words[0], &inputs)?;
-        self.push(&words[0], scope, kind, inputs, output, 0);
+        self.push(&words[0], scope, inputs, ParsedLayer::new(kind, output, 0));
+        Ok(())
+    }
+
+    /// Adds attention over the tensors that are named, that branches made, or that the present one has side by side.
+    fn attend(
+        &mut self,
+        words: &[String],
+        branches: Vec<Shape>,
+        scope: &str,
+    ) -> Result<(), String> {
+        let (options, names): (Vec<String>, Vec<String>) = words[1..]
+            .iter()
+            .cloned()
+            .partition(|word| word.contains('='));
+        let named = names.iter().map(|name| self.saved_shape(name));
+        let named: Vec<Shape> = named.collect::<Result<_, _>>()?;
+        let inputs = match (named.is_empty(), branches.is_empty()) {
+            (false, _) => named,
+            (true, false) => branches,
+            (true, true) => vec![self.current.clone()],
+        };
+        let options: Vec<String> = std::iter::once(words[0].clone()).chain(options).collect();
+        let mut arguments = Arguments::new(&options);
+        let (kind, output) = transformer::attention(&mut arguments, &inputs)?;
+        arguments.finish()?;
+        self.push(&words[0], scope, inputs, ParsedLayer::new(kind, output, 0));
         Ok(())
     }
 
@@ -174,44 +202,25 @@ impl Builder<'_> {
     fn layer(&mut self, words: &[String], scope: &str) -> Result<(), String> {
         let input = self.current.clone();
         let parsed = layers::layer(words, &input)?;
-        match parsed.kind {
-            Some(kind) => self.push(
-                &words[0],
-                scope,
-                kind,
-                vec![input],
-                parsed.output,
-                parsed.parameters,
-            ),
-            None => self.current = parsed.output,
-        }
+        self.push(&words[0], scope, vec![input], parsed);
         Ok(())
     }
 
-    /// Appends a layer to the network and makes its output the present tensor.
-    fn push(
-        &mut self,
-        word: &str,
-        scope: &str,
-        kind: Kind,
-        inputs: Vec<Shape>,
-        output: Shape,
-        parameters: u64,
-    ) {
-        let name = self.name(word, scope);
-        // Running means and variances are read too, but not trained.
-        let statistics = match kind {
-            Kind::BatchNormalisation => parameters,
-            _ => 0,
+    /// Makes the output of an operation the present tensor, and appends a layer to the network unless the operation only
+    /// looks at its data in another shape.
+    fn push(&mut self, word: &str, scope: &str, inputs: Vec<Shape>, parsed: ParsedLayer) {
+        self.current = parsed.output.clone();
+        let Some(kind) = parsed.kind else {
+            return;
         };
-        self.current = output.clone();
+        let name = self.name(word, scope);
         self.layers.push(Layer {
             name,
             kind,
             inputs,
-            outputs: vec![output],
-            parameters,
-            weights: parameters + statistics,
+            outputs: vec![parsed.output],
+            parameters: parsed.parameters,
+            weights: parsed.weights,
             has_folded_normalisation: false,
         });
     }

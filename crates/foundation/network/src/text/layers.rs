@@ -1,17 +1,44 @@
 //! The operations of the description language as layers.
 
 use super::arguments::{Arguments, sizes};
+use super::transformer::transformer_layer;
 use crate::{Activation, Arithmetic, Convolution, Kind, PoolKind, Shape, Window};
 
-/// A parsed operation: its kind of layer (`None` if it only reshapes), its output and its number of weights.
+/// A parsed operation.
 pub struct ParsedLayer {
+    /// The kind of layer; `None` if the operation only looks at its data in another shape.
     pub kind: Option<Kind>,
     pub output: Shape,
+    /// The number of weights that are trained.
     pub parameters: u64,
+    /// The number of weights and other constants that are read.
+    pub weights: u64,
+}
+
+impl ParsedLayer {
+    /// A layer that reads all of its trained weights once, and nothing else.
+    pub fn new(kind: Kind, output: Shape, parameters: u64) -> Self {
+        Self {
+            kind: Some(kind),
+            output,
+            parameters,
+            weights: parameters,
+        }
+    }
+
+    /// A result that is the same data in another shape, without cost.
+    pub fn view(sizes: Vec<u64>) -> Result<Self, String> {
+        Ok(Self {
+            kind: None,
+            output: Shape::new(sizes)?,
+            parameters: 0,
+            weights: 0,
+        })
+    }
 }
 
 /// The names of the operations with one input.
-pub const OPERATIONS: [&str; 25] = [
+pub const OPERATIONS: [&str; 32] = [
     "conv",
     "depthwise",
     "fc",
@@ -36,7 +63,14 @@ pub const OPERATIONS: [&str; 25] = [
     "embedding",
     "linear",
     "tokens",
+    "token",
     "pick",
+    "positions",
+    "segments",
+    "separate",
+    "scale",
+    "shift",
+    "power",
 ];
 
 /// Parses one operation and infers its output for an input of this shape.
@@ -54,13 +88,10 @@ fn parse_operation(
     arguments: &mut Arguments<'_>,
     input: &Shape,
 ) -> Result<ParsedLayer, String> {
-    let same = |kind, parameters| {
-        Ok(ParsedLayer {
-            kind: Some(kind),
-            output: input.clone(),
-            parameters,
-        })
-    };
+    if let Some(parsed) = transformer_layer(word, arguments, input) {
+        return parsed;
+    }
+    let same = |kind, parameters| Ok(ParsedLayer::new(kind, input.clone(), parameters));
     match word {
         "conv" => {
             let channels = arguments.number("the number of filters")?;
@@ -83,7 +114,15 @@ fn parse_operation(
         }
         "sigmoid" | "tanh" | "gelu" | "silu" => same(Kind::Activation(Activation::Exponential), 0),
         "dropout" => same(Kind::Dropout, 0),
-        "bn" => same(Kind::BatchNormalisation, 2 * input.channels()),
+        "bn" => {
+            let parameters = 2 * input.channels();
+            let layer = ParsedLayer::new(Kind::BatchNormalisation, input.clone(), parameters);
+            // Running means and variances are read too, but not trained.
+            Ok(ParsedLayer {
+                weights: 2 * parameters,
+                ..layer
+            })
+        }
         "lrn" => {
             let size = arguments.number("the number of channels")?;
             same(Kind::LocalResponseNormalisation { size }, 0)
@@ -93,20 +132,13 @@ fn parse_operation(
             same(Kind::LayerNormalisation, 2 * last)
         }
         "softmax" => same(Kind::Softmax, 0),
+        "scale" => same(Kind::ElementWise(Arithmetic::Multiply), 0),
+        "shift" => same(Kind::ElementWise(Arithmetic::Add), 0),
+        "power" => same(Kind::ElementWise(Arithmetic::Divide), 0),
         "flatten" => {
             let batch = input.sizes().first().copied().unwrap_or(1);
-            view(vec![batch, input.elements() / batch.max(1)])
+            ParsedLayer::view(vec![batch, input.elements() / batch.max(1)])
         }
-        "tokens" => match input.sizes() {
-            [batch, channels, space @ ..] => view(vec![*batch, space.iter().product(), *channels]),
-            _ => Err("`tokens` needs an input with channels and spatial dimensions".to_owned()),
-        },
-        "pick" => match input.sizes() {
-            [batch, _, width] => view(vec![*batch, *width]),
-            _ => Err("`pick` needs a sequence of tokens as its input".to_owned()),
-        },
-        "attention" => attention(arguments, input),
-        "embedding" => embedding(arguments, input),
         _ => Err(format!(
             "unknown layer `{word}`: it is not defined in this file; layers are {}",
             OPERATIONS.join(", ")
@@ -119,36 +151,12 @@ fn global_pool(input: &Shape) -> Result<ParsedLayer, String> {
     let window = Window::plain(input.space().to_vec());
     let mut sizes = input.sizes().to_vec();
     sizes.iter_mut().skip(2).for_each(|size| *size = 1);
-    Ok(ParsedLayer {
-        kind: Some(Kind::Pool {
-            kind: PoolKind::Average,
-            window,
-        }),
-        output: Shape::new(sizes)?,
-        parameters: 0,
-    })
-}
-
-/// Parses an embedding, which looks up rows of a table.
-fn embedding(arguments: &mut Arguments<'_>, input: &Shape) -> Result<ParsedLayer, String> {
-    let rows = arguments.number("the number of rows of its table")?;
-    let width = arguments.number("the length of a row")?;
-    let mut sizes = input.sizes().to_vec();
-    sizes.push(width);
-    Ok(ParsedLayer {
-        kind: Some(Kind::Embedding),
-        output: Shape::new(sizes)?,
-        parameters: Shape::new(vec![rows, width])?.elements(),
-    })
-}
-
-/// A result that is the same data in another shape, without cost.
-fn view(sizes: Vec<u64>) -> Result<ParsedLayer, String> {
-    Ok(ParsedLayer {
-        kind: None,
-        output: Shape::new(sizes)?,
-        parameters: 0,
-    })
+    let kind = PoolKind::Average;
+    Ok(ParsedLayer::new(
+        Kind::Pool { kind, window },
+        Shape::new(sizes)?,
+        0,
+    ))
 }
 
 /// Parses the kernel, stride, padding and dilation of a sliding window.
@@ -199,20 +207,19 @@ fn convolution(
     let batch = input.sizes().first().copied().unwrap_or(1);
     let mut output = vec![batch, channels];
     output.extend(window.output(input.space())?);
-    Ok(ParsedLayer {
-        output: Shape::new(output)?,
-        parameters: weights + if bias { channels } else { 0 },
-        kind: Some(Kind::Convolution(Convolution {
-            window,
-            channels,
-            groups,
-            bias,
-            transposed: false,
-        })),
-    })
+    let kind = Kind::Convolution(Convolution {
+        window,
+        channels,
+        groups,
+        bias,
+        transposed: false,
+    });
+    let parameters = weights + if bias { channels } else { 0 };
+    Ok(ParsedLayer::new(kind, Shape::new(output)?, parameters))
 }
 
-/// Parses a fully connected layer; `outer` has the sizes of the axes before the last one.
+/// Parses a fully connected layer; `outer` has the sizes of the axes before the last one. A tied one shares its weights
+/// with an earlier layer, to which they belong.
 fn fully_connected(
     arguments: &mut Arguments<'_>,
     inputs: u64,
@@ -220,17 +227,23 @@ fn fully_connected(
 ) -> Result<ParsedLayer, String> {
     let outputs = arguments.number("the number of outputs")?;
     let bias = arguments.flag("bias");
+    let is_tied = arguments.flag("tied");
     let weights = Shape::new(vec![inputs, outputs])?.elements();
     let mut sizes = outer.to_vec();
     sizes.push(outputs);
-    Ok(ParsedLayer {
-        kind: Some(Kind::FullyConnected {
-            inputs,
-            outputs,
-            bias,
-        }),
-        output: Shape::new(sizes)?,
-        parameters: weights + if bias { outputs } else { 0 },
+    let kind = Kind::FullyConnected {
+        inputs,
+        outputs,
+        bias,
+    };
+    let own_bias = if bias { outputs } else { 0 };
+    let layer = ParsedLayer::new(kind, Shape::new(sizes)?, weights + own_bias);
+    Ok(match is_tied {
+        true => ParsedLayer {
+            parameters: own_bias,
+            ..layer
+        },
+        false => layer,
     })
 }
 
@@ -243,34 +256,11 @@ fn pool(
     let window = window(arguments, input)?;
     let mut sizes = input.sizes()[..2.min(input.rank())].to_vec();
     sizes.extend(window.output(input.space())?);
-    Ok(ParsedLayer {
-        kind: Some(Kind::Pool { kind, window }),
-        output: Shape::new(sizes)?,
-        parameters: 0,
-    })
-}
-
-/// Self-attention without its projections: queries, keys, values and the output are separate layers in the
-/// text, so this part has no weights.
-fn attention(arguments: &mut Arguments<'_>, input: &Shape) -> Result<ParsedLayer, String> {
-    let heads = arguments.number_option("heads", 1)?;
-    match input.sizes() {
-        [batch, positions, width] if heads > 0 && width % (3 * heads) == 0 => {
-            let size = width / 3 / heads;
-            Ok(ParsedLayer {
-                kind: Some(Kind::Attention {
-                    heads,
-                    sizes: (size, size),
-                    positions: (*positions, *positions),
-                }),
-                output: Shape::new(vec![*batch, *positions, width / 3])?,
-                parameters: 0,
-            })
-        }
-        _ => Err(format!(
-            "`attention` needs queries, keys and values side by side, for {heads} heads; this is {input}"
-        )),
-    }
+    Ok(ParsedLayer::new(
+        Kind::Pool { kind, window },
+        Shape::new(sizes)?,
+        0,
+    ))
 }
 
 /// Combines several tensors into one: `concat`, `add` or `multiply`.

@@ -3,6 +3,7 @@
 mod arguments;
 mod build;
 mod layers;
+mod transformer;
 mod tree;
 
 use std::collections::HashMap;
@@ -16,11 +17,56 @@ type LineError = (usize, String);
 
 /// Reads a network from its description.
 pub fn parse(name: &str, text: &str) -> Result<Network, NetworkError> {
-    read(name, text).map_err(|(line, problem)| NetworkError::Line {
+    read(name, text, None).map_err(|(line, problem)| NetworkError::Line {
         file: name.to_owned(),
         line,
         problem,
     })
+}
+
+/// The name of the only input of a description.
+const INPUT: &str = "input";
+
+/// Reads a network from its description, for inputs of other sizes than the description's. A shape is written without the
+/// batch, as in the description, or with a batch of one.
+pub fn parse_with_inputs(
+    name: &str,
+    text: &str,
+    inputs: &[(String, Shape)],
+) -> Result<Network, NetworkError> {
+    let network = parse(name, text)?;
+    let Some((given_name, shape)) = inputs.last() else {
+        return Ok(network);
+    };
+    let rejected = |problem: String| NetworkError::InputSize {
+        network: name.to_owned(),
+        input: format!("{given_name}={shape}"),
+        problem,
+    };
+    if given_name != INPUT {
+        return Err(rejected(format!("its only input is `{INPUT}`")));
+    }
+    if inputs.len() > 1 {
+        return Err(rejected("it is given more than once".to_owned()));
+    }
+    let own = network
+        .inputs
+        .first()
+        .map_or(&[][..], |(_, own)| own.sizes());
+    let mut sizes = shape.sizes().to_vec();
+    if sizes.len() + 1 == own.len() {
+        sizes.insert(0, 1);
+    }
+    if sizes.len() != own.len() || sizes.first() != Some(&1) {
+        let item: Vec<String> = own.iter().skip(1).map(u64::to_string).collect();
+        return Err(rejected(format!(
+            "it has the form {INPUT}={}, without the batch",
+            item.join("x")
+        )));
+    }
+    let sizes = Shape::new(sizes).map_err(rejected)?;
+    read(name, text, Some(sizes))
+        .map_err(|(line, problem)| rejected(format!("{problem} (line {line} of its description)")))
 }
 
 /// The statements of a description, grouped by purpose.
@@ -33,8 +79,8 @@ struct Head<'a> {
     body: Vec<&'a Statement>,
 }
 
-/// Reads a description; the error has the number of its line.
-fn read(name: &str, text: &str) -> Result<Network, LineError> {
+/// Reads a description, for its own input or another one; the error has the number of its line.
+fn read(name: &str, text: &str, other_input: Option<Shape>) -> Result<Network, LineError> {
     let statements = tree::tree(text)?;
     let mut network = Network {
         name: name.to_owned(),
@@ -47,7 +93,7 @@ fn read(name: &str, text: &str) -> Result<Network, LineError> {
         read_statement(&mut network, &mut head, statement)
             .map_err(|problem| (statement.line, problem))?;
     }
-    let Some(input) = head.input.clone() else {
+    let Some(input) = other_input.or(head.input.clone()) else {
         return Err((1, "there is no `input`, as in `input 3x224x224`".to_owned()));
     };
     network.layers = layers(&head, &input, &head.settings)?;
@@ -59,7 +105,7 @@ fn read(name: &str, text: &str) -> Result<Network, LineError> {
             layers: layers(&head, &input, &settings)?,
         });
     }
-    network.inputs = vec![("input".to_owned(), input)];
+    network.inputs = vec![(INPUT.to_owned(), input)];
     Ok(network)
 }
 
