@@ -1,6 +1,10 @@
 //! The kernels that a GPU starts for a network: what each computes, and what it reads and writes.
 
-use sweetspot_network::{Activation, Arithmetic, Convolution, Kind, Layer, Network, Shape};
+mod fusion;
+
+use sweetspot_network::{Activation, Convolution, Kind, Layer, Network, Shape};
+
+use fusion::{adds_a_bias, fused_attention, layers_of_gelu, multiplies_by};
 
 /// A kernel: one layer, or several that are executed together. Its rows and elements are those of one item.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -89,93 +93,121 @@ const COPIED_AXES: usize = 5;
 /// batch normalisation that an ONNX file has folded into the convolution before it is a kernel of its own.
 pub fn kernels(network: &Network) -> Vec<Kernel> {
     let items = network.batch.max(1) as f64;
-    let layers = &network.layers;
     let mut kernels = Vec::new();
     let mut index = 0;
-    while let Some(layer) = layers.get(index) {
-        let mut taken = 1;
-        let rest = &layers[index + 1..];
-        let one = |work: Work| Kernel {
+    while let Some(layer) = network.layers.get(index) {
+        let whole = Kernel {
             layer: index,
-            work,
+            work: Work::Elements,
             elements: (layer.input_elements() + layer.output_elements()) as f64 / items,
             weights: layer.weights as f64,
         };
-        match &layer.kind {
-            Kind::Convolution(convolution) => {
-                kernels.push(one(convolution_work(layer, convolution, items)));
-                if layer.has_folded_normalisation {
-                    kernels.push(Kernel {
-                        elements: 2.0 * layer.output_elements() as f64 / items,
-                        weights: 0.0,
-                        ..one(Work::BatchNormalisation)
-                    });
-                }
-            }
-            Kind::FullyConnected {
-                inputs, outputs, ..
-            } => {
-                kernels.push(one(Work::Product(Product {
-                    rows: layer.output_elements() as f64 / items / (*outputs).max(1) as f64,
-                    columns: *outputs as f64,
-                    inner: *inputs as f64,
-                    channels: None,
-                    window: 1.0,
-                })));
-                taken += usize::from(rest.first().is_some_and(adds_a_bias));
-            }
-            Kind::MatrixProduct { inner } => match fused_attention(layers, index) {
-                Some(operations) => {
-                    // The scaling of queries and keys is a part of it.
-                    kernels.truncate(kernels.len().saturating_sub(2));
-                    let values = &layers[index + 2];
-                    let elements = layer.input_elements() + 2 * values.output_elements();
-                    kernels.push(Kernel {
-                        elements: elements as f64 / items,
-                        ..one(Work::Attention {
-                            operations: operations / items,
-                        })
-                    });
-                    taken += 2;
-                }
-                None => kernels.push(one(batched_product(layer, *inner, items))),
-            },
-            Kind::Attention { .. } => {
-                let macs = sweetspot_network::count(layer, sweetspot_network::Convention::Usual);
-                let operations = 2.0 * macs.operations.macs as f64 / items;
-                kernels.push(one(Work::Attention { operations }));
-            }
-            Kind::Activation(Activation::Exponential) => {
-                kernels.push(one(Work::Elements));
-                // x times sigmoid(x) is one function.
-                taken += usize::from(rest.first().is_some_and(|next| multiplies_by(next, layer)));
-            }
-            Kind::Pool { .. } | Kind::Reduction(_) => {
-                let is_small =
-                    layer.output_elements() * SMALLEST_REDUCTION <= layer.input_elements();
-                kernels.push(one(match is_small {
-                    true => Work::Elements,
-                    false => Work::Pooling,
-                }));
-            }
-            Kind::LayerNormalisation | Kind::Softmax | Kind::LocalResponseNormalisation { .. } => {
-                kernels.push(one(Work::Normalisation));
-            }
-            Kind::Concat => kernels.push(Kernel {
-                elements: 2.0 * layer.output_elements() as f64 / items,
-                ..one(Work::Elements)
-            }),
-            Kind::BatchNormalisation => kernels.push(one(Work::BatchNormalisation)),
-            Kind::Move if !is_copied(layer) => {}
-            // Dropout does nothing in inference.
-            Kind::Dropout => {}
-            Kind::Activation(_) | Kind::ElementWise(_) | Kind::Embedding | Kind::Move => {
-                kernels.push(one(Work::Elements))
-            }
-        }
-        index += taken;
+        index += add_kernels(&mut kernels, &network.layers, whole, items);
     }
     kernels
+}
+
+/// Adds the kernels of a layer, and of those after it that are executed together with it, and returns the number of these
+/// layers. `whole` is a kernel that reads and writes what the layer does.
+fn add_kernels(kernels: &mut Vec<Kernel>, layers: &[Layer], whole: Kernel, items: f64) -> usize {
+    let layer = &layers[whole.layer];
+    let rest = &layers[whole.layer + 1..];
+    let one = |work: Work| Kernel { work, ..whole };
+    match &layer.kind {
+        Kind::Convolution(convolution) => {
+            kernels.push(one(convolution_work(layer, convolution, items)));
+            if layer.has_folded_normalisation {
+                kernels.push(Kernel {
+                    elements: 2.0 * layer.output_elements() as f64 / items,
+                    weights: 0.0,
+                    ..one(Work::BatchNormalisation)
+                });
+            }
+            1
+        }
+        Kind::FullyConnected {
+            inputs, outputs, ..
+        } => {
+            kernels.push(one(Work::Product(Product {
+                rows: layer.output_elements() as f64 / items / (*outputs).max(1) as f64,
+                columns: *outputs as f64,
+                inner: *inputs as f64,
+                channels: None,
+                window: 1.0,
+            })));
+            1 + usize::from(rest.first().is_some_and(|next| adds_a_bias(next, *outputs)))
+        }
+        Kind::MatrixProduct { inner } => match fused_attention(layers, whole.layer) {
+            Some(attention) => {
+                // The scaling of queries and keys is a part of it.
+                kernels.truncate(kernels.len().saturating_sub(2));
+                kernels.push(Kernel {
+                    elements: attention.elements / items,
+                    ..one(Work::Attention {
+                        operations: attention.operations / items,
+                    })
+                });
+                attention.layers
+            }
+            None => {
+                kernels.push(one(batched_product(layer, *inner, items)));
+                1
+            }
+        },
+        Kind::Activation(Activation::Exponential) => {
+            kernels.push(whole);
+            // x times sigmoid(x) is one function.
+            1 + usize::from(rest.first().is_some_and(|next| multiplies_by(next, layer)))
+        }
+        Kind::ElementWise(_) => {
+            kernels.push(whole);
+            1 + layers_of_gelu(layer, rest)
+        }
+        _ => {
+            kernels.extend(kernel_of_one(layer, whole, items));
+            1
+        }
+    }
+}
+
+/// The kernel of a layer that is executed alone; `None` if it starts none.
+fn kernel_of_one(layer: &Layer, whole: Kernel, items: f64) -> Option<Kernel> {
+    let (inputs, outputs) = (layer.input_elements(), layer.output_elements());
+    let work = match &layer.kind {
+        Kind::Attention { .. } => {
+            let counts = sweetspot_network::count(layer, sweetspot_network::Convention::Usual);
+            Work::Attention {
+                operations: 2.0 * counts.operations.macs as f64 / items,
+            }
+        }
+        Kind::Pool { .. } | Kind::Reduction(_) if outputs * SMALLEST_REDUCTION > inputs => {
+            Work::Pooling
+        }
+        Kind::LayerNormalisation | Kind::Softmax | Kind::LocalResponseNormalisation { .. } => {
+            Work::Normalisation
+        }
+        Kind::BatchNormalisation => Work::BatchNormalisation,
+        Kind::Move if !is_copied(layer) => return None,
+        // Dropout does nothing in inference.
+        Kind::Dropout => return None,
+        _ => Work::Elements,
+    };
+    let elements = match &layer.kind {
+        Kind::Concat => 2.0 * outputs as f64 / items,
+        // Of the table, one row is read for each result.
+        Kind::Embedding => (inputs + 2 * outputs) as f64 / items,
+        _ => whole.elements,
+    };
+    let weights = match &layer.kind {
+        Kind::Embedding => 0.0,
+        _ => whole.weights,
+    };
+    Some(Kernel {
+        work,
+        elements,
+        weights,
+        ..whole
+    })
 }
 
 /// What a convolution computes.
@@ -225,39 +257,6 @@ fn batched_product(layer: &Layer, inner: u64, items: f64) -> Work {
         },
         count: layer.output_elements() as f64 / (rows * columns).max(1.0) / items,
     }
-}
-
-/// The floating-point operations of attention whose scores begin with this product, if it is executed as one kernel: both
-/// factors are scaled before it, and a softmax and a second product follow. ONNX files have this form where PyTorch's
-/// `scaled_dot_product_attention` was called.
-fn fused_attention(layers: &[Layer], index: usize) -> Option<f64> {
-    let scales = |layer: &Layer| {
-        matches!(layer.kind, Kind::ElementWise(Arithmetic::Multiply)) && layer.inputs.len() == 1
-    };
-    let before = layers.get(index.checked_sub(2)?..index)?;
-    let [scores, softmax, values] = layers.get(index..index + 3)? else {
-        return None;
-    };
-    let is_fused = before.iter().all(scales) && softmax.kind == Kind::Softmax;
-    let operations = |layer: &Layer| match layer.kind {
-        Kind::MatrixProduct { inner } => Some(2.0 * (layer.output_elements() * inner) as f64),
-        _ => None,
-    };
-    let both = operations(scores)? + operations(values)?;
-    is_fused.then_some(both)
-}
-
-/// Whether a layer adds weights to its only input, which a matrix product does by itself.
-fn adds_a_bias(layer: &Layer) -> bool {
-    layer.kind == Kind::ElementWise(Arithmetic::Add) && layer.inputs.len() == 1
-}
-
-/// Whether a layer multiplies two tensors of the shape of another layer's output.
-fn multiplies_by(layer: &Layer, other: &Layer) -> bool {
-    let shape = other.outputs.first();
-    layer.kind == Kind::ElementWise(Arithmetic::Multiply)
-        && layer.inputs.len() == 2
-        && layer.inputs.iter().all(|input| Some(input) == shape)
 }
 
 /// Whether a data movement copies: tensors with many axes are put into another order.
