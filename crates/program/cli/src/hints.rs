@@ -154,7 +154,6 @@ fn hint_for_sweep(error: &SweepError) -> Option<&'static str> {
 
 fn hint_for_network(error: &NetworkUseError) -> Option<&'static str> {
     match error {
-        NetworkUseError::InputOfBuiltIn(_) => Some("remove --input"),
         NetworkUseError::NoItems => Some("sweep with --items"),
         NetworkUseError::Network(NetworkError::Input { .. }) => {
             Some("give --input NAME=SHAPE, for example --input x=1x3x224x224")

@@ -87,6 +87,19 @@ fn an_onnx_file_and_a_built_in_network_have_the_same_costs() {
 }
 
 #[test]
+fn inputs_of_other_sizes_can_be_given_to_every_network() {
+    let macs = |args: &[&str]| json(args)["totals"]["macs"].as_u64().unwrap();
+    let ratio = |args: &[&str]| macs(args) as f64 / macs(&args[..1]) as f64;
+    let resnet = ratio(&["resnet50", "--input", "input=3x448x448"]);
+    assert!((resnet - 4.0).abs() < 0.01, "{resnet}");
+    let bert = ratio(&["bert_base", "--input", "input=512"]);
+    assert!((4.0..4.4).contains(&bert), "{bert}");
+    let document = json(&["bert_base", "--input", "input=512", "--simulate", "h200"]);
+    assert_eq!(document["inputs"][0]["shape"], serde_json::json!([1, 512]));
+    assert!(document["prediction"]["items_per_s"].as_f64().unwrap() > 0.0);
+}
+
+#[test]
 fn a_gpu_gives_lower_bounds_of_time_and_energy() {
     let document = json(&["resnet50", "--batch", "64", "--simulate", "v100"]);
     let bound = &document["bound"];
@@ -163,8 +176,17 @@ fn bad_input_is_reported_in_one_line() {
     expect_rejection(&[&onnx("does_not_fit")], "node `y` (Conv)");
     expect_rejection(
         &["resnet50", "--input", "x=1x3x8x8"],
-        "input sizes can be given for ONNX files only",
+        "the network `resnet50` cannot have the input x=1x3x8x8: its only input is `input`",
     );
+    expect_rejection(
+        &["resnet50", "--input", "input=3x8"],
+        "it has the form input=3x224x224, without the batch",
+    );
+    expect_rejection(
+        &["gpt2", "--input", "input=2048"],
+        "`positions` has a table for 1024 positions, and the sequence has 2048",
+    );
+    expect_rejection(&["gpt2", "--input", "input=0"], "invalid shape `0`");
     expect_rejection(
         &["resnet50", "--simulate", "v100", "--precision", "bf16"],
         "has no peak performance for bf16: use fp32, fp16",

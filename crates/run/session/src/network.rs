@@ -4,7 +4,7 @@ use std::path::Path;
 
 use sweetspot_network::{
     Bound, Cost, Efficiency, GpuCeilings, Network, NetworkError, OnnxOptions, Precision, Shape,
-    find, read_onnx, roofline,
+    find, find_with_inputs, read_onnx, roofline,
 };
 use sweetspot_predict::{Pass, Prediction, predict};
 use sweetspot_quantity::{Bytes, FlopsPerSecond, Joules, Seconds};
@@ -30,11 +30,6 @@ pub enum NetworkUseError {
         /// The precisions whose peak performance is known.
         supported: Vec<String>,
     },
-    /// Input sizes were given for a built-in network, whose sizes are fixed.
-    #[error(
-        "input sizes can be given for ONNX files only: those of `{0}` are fixed by its description"
-    )]
-    InputOfBuiltIn(String),
     /// The study measured another network.
     #[error("the study measured the network {ran}, not {requested}")]
     OtherNetwork {
@@ -48,16 +43,13 @@ pub enum NetworkUseError {
     NoItems,
 }
 
-/// Loads a built-in network by its name, or a network description or ONNX file by its path.
+/// Loads a built-in network by its name, or a network description or ONNX file by its path, for inputs of these sizes.
 pub fn load_network(name: &str, inputs: Vec<(String, Shape)>) -> Result<Network, NetworkUseError> {
     let extension = Path::new(name).extension();
     if extension.is_some_and(|extension| extension.eq_ignore_ascii_case("onnx")) {
         return Ok(read_onnx(name, &OnnxOptions { inputs })?);
     }
-    if !inputs.is_empty() {
-        return Err(NetworkUseError::InputOfBuiltIn(name.to_owned()));
-    }
-    Ok(find(name)?)
+    Ok(find_with_inputs(name, &inputs)?)
 }
 
 /// The least time and energy that a network needs on a GPU, from a roofline model.

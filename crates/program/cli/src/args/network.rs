@@ -31,8 +31,8 @@ pub struct NetworkArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     pub batch: Option<u64>,
 
-    /// The shape of an input of an ONNX file, if the file does not contain it or to try another one: x=1x3x224x224. Can
-    /// be given several times.
+    /// The shape of an input, to try another one or because an ONNX file does not contain it: x=1x3x224x224 for an ONNX
+    /// file, input=3x256x256 or input=512 (tokens) for other networks. Can be given several times.
     #[arg(long, value_name = "NAME=SHAPE", value_parser = parse_input)]
     pub input: Vec<(String, Shape)>,
 
@@ -82,5 +82,6 @@ Examples:
   sweetspot network resnet50
   sweetspot network resnet50 --by kind --batch 64 --train --simulate v100
   sweetspot network model.onnx --input x=1x3x224x224 --export-json cost.json
+  sweetspot network bert_base --input input=512 --simulate h200
   sweetspot network caffenet --convention table-1
   sweetspot network resnet50 --study studies/mine";
