@@ -1,5 +1,26 @@
 //! Errors of networks and their files.
 
+/// An input of an ONNX file whose shape is not complete.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MissingSizes {
+    /// The name of the input.
+    pub input: String,
+    /// The shape with the names of the sizes that are missing, such as `1x3xHxW`, and a batch of 1; `None` if the file has
+    /// no shape at all.
+    pub shape: Option<String>,
+    /// The names of the sizes that are missing, each once.
+    pub sizes: Vec<String>,
+}
+
+/// Lists inputs with their shapes.
+fn describe(inputs: &[MissingSizes]) -> String {
+    let named = inputs.iter().map(|missing| match &missing.shape {
+        Some(shape) => format!("`{}` is {shape}", missing.input),
+        None => format!("`{}` has no shape", missing.input),
+    });
+    named.collect::<Vec<_>>().join(", ")
+}
+
 /// The reason why a network cannot be read from a name, a description or an ONNX file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NetworkError {
@@ -50,7 +71,15 @@ pub enum NetworkError {
         /// The problem, as a clause for the user.
         problem: String,
     },
-    /// The shape of an input of an ONNX file is unknown or invalid.
+    /// An ONNX file leaves sizes of its inputs open.
+    #[error("{file} leaves sizes of its inputs open: {}", describe(inputs))]
+    MissingSizes {
+        /// The path of the ONNX file.
+        file: String,
+        /// The inputs whose sizes are missing.
+        inputs: Vec<MissingSizes>,
+    },
+    /// An input of an ONNX file does not exist, or its shape is invalid.
     #[error("{file}: input `{input}` {problem}")]
     Input {
         /// The path of the ONNX file.

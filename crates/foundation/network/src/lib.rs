@@ -33,7 +33,7 @@ pub use convention::{Convention, Precision};
 pub use cost::{Cost, KindCost, LayerCost};
 pub use count::{Counts, Operations, count};
 pub use efficiency::Efficiency;
-pub use error::NetworkError;
+pub use error::{MissingSizes, NetworkError};
 pub use layer::{Activation, Arithmetic, Convolution, Kind, Layer, PoolKind};
 pub use network::{Network, UnknownOperator, Variant};
 pub use onnx::{MAX_FIELDS, OnnxOptions, read_onnx};

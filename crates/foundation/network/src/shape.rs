@@ -79,7 +79,9 @@ impl FromStr for Shape {
         let sizes = text.split('x').map(|size| size.trim().parse::<u64>().ok());
         let sizes: Vec<u64> = sizes.collect::<Option<_>>().ok_or_else(wrong)?;
         if sizes.contains(&0) {
-            return Err(wrong());
+            return Err(format!(
+                "invalid shape `{text}`: each size must be at least 1"
+            ));
         }
         Self::new(sizes)
     }

@@ -101,6 +101,133 @@ fn zero_strides_and_negative_pads_are_rejected() {
     );
 }
 
+fn symbols(name: &str, sizes: &[&str]) -> Message {
+    let mut shape = Message::default();
+    for size in sizes {
+        let axis = match size.parse::<i64>() {
+            Ok(size) => Message::default().int(1, size),
+            Err(_) => Message::default().text(2, size),
+        };
+        shape = shape.message(1, axis);
+    }
+    let tensor = Message::default().int(1, 1).message(2, shape);
+    let kind = Message::default().message(1, tensor);
+    Message::default().text(1, name).message(2, kind)
+}
+
+/// A weight of the file, without values.
+fn weight(name: &str, sizes: &[i64]) -> Message {
+    let mut tensor = Message::default();
+    for size in sizes {
+        tensor = tensor.int(1, *size);
+    }
+    tensor.int(2, 1).text(8, name)
+}
+
+/// A model with weights.
+fn model_with_weights(nodes: Vec<Message>, inputs: Vec<Message>, weights: Vec<Message>) -> Vec<u8> {
+    let mut graph = Message::default();
+    for node in nodes {
+        graph = graph.message(1, node);
+    }
+    for weight in weights {
+        graph = graph.message(5, weight);
+    }
+    for input in inputs {
+        graph = graph.message(11, input);
+    }
+    Message::default().message(7, graph).0
+}
+
+/// Every input is named at once, so that one more attempt is enough. A first axis without a size is the batch.
+#[test]
+fn sizes_that_are_left_open_are_named() {
+    let relu = || vec![node("Relu", &["x"], &["y"])];
+    let add = vec![node("Add", &["ids", "mask"], &["y"])];
+    let both = vec![
+        symbols("ids", &["batch", "length"]),
+        symbols("mask", &["batch", "length"]),
+    ];
+    assert_rejected(
+        &model(add, both),
+        "leaves sizes of its inputs open: `ids` is 1xlength, `mask` is 1xlength",
+    );
+    assert_rejected(
+        &model(relu(), vec![symbols("x", &["N", "3", "", "W"])]),
+        "`x` is 1x3x?xW",
+    );
+    for size in ["0", "-1"] {
+        assert_rejected(
+            &model(relu(), vec![symbols("x", &["1", size, "4"])]),
+            "`x` is 1x?x4",
+        );
+    }
+    let kind = Message::default().message(1, Message::default().int(1, 1));
+    let no_shape = Message::default().text(1, "x").message(2, kind);
+    assert_rejected(&model(relu(), vec![no_shape]), "`x` has no shape");
+    assert!(read(&model(relu(), vec![symbols("x", &["0", "3"])])).is_ok());
+}
+
+/// Empty tensors occur in valid files, but not as the result of a product.
+#[test]
+fn products_without_elements_are_rejected() {
+    let image = || vec![info("x", &[1, 3, 8, 8])];
+    let conv = || vec![node("Conv", &["x", "w"], &["y"])];
+    assert_rejected(
+        &model_with_weights(conv(), image(), vec![weight("w", &[0, 3, 3, 3])]),
+        "node `the_y` (Conv): its output of shape 1x0x6x6 has no elements",
+    );
+    assert_rejected(
+        &model_with_weights(conv(), image(), vec![weight("w", &[4, 3, 0, 0])]),
+        "node `the_y` (Conv): kernel, stride and dilation must be at least 1",
+    );
+    let product = vec![node("MatMul", &["x", "w"], &["y"])];
+    assert_rejected(
+        &model_with_weights(
+            product,
+            vec![info("x", &[1, 8])],
+            vec![weight("w", &[8, 0])],
+        ),
+        "node `the_y` (MatMul): its output of shape 1x0 has no elements",
+    );
+}
+
+/// Nothing can be counted, and all of it is unknown.
+#[test]
+fn a_file_of_unknown_operators_is_unknown_as_a_whole() {
+    let nodes = vec![
+        node("Alpha", &["x"], &["y"]),
+        node("Beta", &["y"], &["z"]),
+        node("Relu", &["z"], &["r"]),
+    ];
+    let network = read(&model(nodes, vec![info("x", &[1, 3])])).unwrap();
+    assert!(network.layers.is_empty());
+    let known: Vec<_> = network.unknown.iter().map(|one| one.elements).collect();
+    assert_eq!(known, [3, 0]);
+    assert_eq!(network.unknown_share(), 1.0);
+    assert_eq!(network.unknown_share_of_data(), 1.0);
+    assert_eq!(network.unknown_share_of_nodes(), 1.0);
+}
+
+/// Data that is moved by one large unknown operator outweighs many small layers.
+#[test]
+fn a_large_unknown_operator_has_a_large_share() {
+    let mut nodes = vec![node("Alpha", &["large", "w"], &["y"])];
+    for step in 0..9 {
+        nodes.push(node("Relu", &["small"], &[&format!("r{step}")]));
+    }
+    let inputs = vec![info("small", &[1, 10]), info("large", &[1, 300])];
+    let network = read(&model_with_weights(
+        nodes,
+        inputs,
+        vec![weight("w", &[120])],
+    ))
+    .unwrap();
+    assert_eq!(network.unknown[0].elements, 420);
+    assert_eq!(network.unknown_share_of_nodes(), 0.1);
+    assert_eq!(network.unknown_share(), 420.0 / (420.0 + 9.0 * 20.0));
+}
+
 /// Two bytes require a node of two hundred: the decoded file must not be a hundred times larger than the file.
 #[test]
 fn many_empty_nodes_are_rejected_before_decoding() {
@@ -182,6 +309,7 @@ fn unreadable_files_are_errors() {
 /// Checks that any bytes are either rejected or counted.
 fn read_and_count(bytes: &[u8]) {
     if let Ok(network) = read(bytes) {
+        assert!((0.0..=1.0).contains(&network.unknown_share()));
         for convention in [
             Convention::Usual,
             Convention::EquationsAsPrinted,

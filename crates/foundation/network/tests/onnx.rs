@@ -140,6 +140,14 @@ fn unknown_operators_and_nodes_after_them_are_listed() {
     assert_eq!(unknown, ["Det", "NonZero"]);
     assert_eq!(network.without_shape, ["`e` (Relu)", "`y` (Transpose)"]);
     assert_eq!(network.layers.len(), 1);
+    // Both read the result of the convolution, 4 x 6 x 6, and have results of unknown shape.
+    let elements: Vec<_> = network.unknown.iter().map(|one| one.elements).collect();
+    assert_eq!(elements, [144, 144]);
+    let counted = 3.0 * 8.0 * 8.0 + 4.0 * 3.0 * 9.0 + 144.0;
+    assert_eq!(network.unknown_share_of_data(), 288.0 / (288.0 + counted));
+    assert_eq!(network.unknown_share_of_nodes(), 4.0 / 5.0);
+    assert_eq!(network.unknown_share(), 4.0 / 5.0);
+    assert_eq!(onnx("resnet50").unknown_share(), 0.0);
 }
 
 #[test]
@@ -150,7 +158,7 @@ fn missing_sizes_can_be_given() {
         .unwrap_err()
         .to_string();
     assert!(
-        error.contains("input `x` has no size for its axis 2 (`H`)"),
+        error.ends_with("leaves sizes of its inputs open: `x` is 1x3xHxW"),
         "{error}"
     );
     let given = |name: &str, shape: &str| OnnxOptions {

@@ -3,7 +3,7 @@
 use sweetspot_device::HostError;
 use sweetspot_fit::{ReplayError, RowsError, StudyFitError};
 use sweetspot_guard::GuardError;
-use sweetspot_network::NetworkError;
+use sweetspot_network::{MissingSizes, NetworkError};
 use sweetspot_report::GroupingError;
 use sweetspot_session::hold::{HoldError, SetCapError};
 use sweetspot_session::{
@@ -31,6 +31,11 @@ pub fn message_with_hint(error: &anyhow::Error) -> String {
 
 /// The advice that depends on the command line or on the user's files; `None` if there is none.
 fn dynamic_hint(error: &anyhow::Error) -> Option<String> {
+    if let Some(NetworkUseError::Network(NetworkError::MissingSizes { inputs, .. })) =
+        error.downcast_ref()
+    {
+        return Some(hint_for_sizes(inputs));
+    }
     let simulation = match error.downcast_ref::<SessionError>() {
         Some(SessionError::Devices(
             DevicesError::Host(HostError::Unavailable(_)) | DevicesError::NoGpu,
@@ -160,6 +165,25 @@ fn hint_for_network(error: &NetworkUseError) -> Option<&'static str> {
         }
         NetworkUseError::Gpu(error) => hint_for_catalogue(error),
         _ => None,
+    }
+}
+
+/// The flags that give the sizes that an ONNX file leaves open.
+fn hint_for_sizes(inputs: &[MissingSizes]) -> String {
+    let flags = inputs.iter().map(|missing| match &missing.shape {
+        Some(shape) => format!("--input '{}={shape}'", missing.input),
+        None => format!("--input '{}=SHAPE' (such as 1x3x224x224)", missing.input),
+    });
+    let give = format!("give {}", flags.collect::<Vec<_>>().join(" "));
+    let mut sizes: Vec<&str> = Vec::new();
+    for size in inputs.iter().flat_map(|missing| &missing.sizes) {
+        if !sizes.contains(&size.as_str()) {
+            sizes.push(size);
+        }
+    }
+    match sizes.is_empty() {
+        true => give,
+        false => format!("{give} with numbers for {}", sizes.join(", ")),
     }
 }
 

@@ -160,6 +160,43 @@ fn uncounted_operators_are_listed_and_give_exit_code_1() {
         shown.contains("`d` (Det)") && shown.contains("`n` (NonZero)"),
         "{shown}"
     );
+    // Four of five nodes; 288 of 732 elements.
+    let share = "They are 80 % of the nodes and move at least 39 % of the data.";
+    assert!(shown.contains(share), "{shown}");
+    let args = ["network", &onnx("unknown"), "--export-json", "-"];
+    let output = sweetspot(&std::env::temp_dir(), &args);
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let share = &document["unknown_share"];
+    assert_eq!(share["nodes"], 0.8);
+    assert!((share["data"].as_f64().unwrap() - 288.0 / 732.0).abs() < 1e-9);
+    assert_eq!(document["unknown_operators"][0]["elements"], 144);
+    assert!(json(&["resnet50"]).get("unknown_share").is_none());
+}
+
+/// A field of a protocol buffer with fewer than 128 bytes.
+fn field(number: u8, content: &[u8]) -> Vec<u8> {
+    let head = [number << 3 | 2, content.len() as u8];
+    [&head, content].concat()
+}
+
+#[test]
+fn a_file_without_a_known_layer_says_so() {
+    let node = [field(1, b"x"), field(2, b"y"), field(4, b"Alpha")].concat();
+    let shape = field(1, &[1 << 3, 3]);
+    let tensor = [vec![1 << 3, 1], field(2, &shape)].concat();
+    let input = [field(1, b"x"), field(2, &field(1, &tensor))].concat();
+    let graph = [field(1, &node), field(11, &input)].concat();
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("alpha.onnx"), field(7, &graph)).unwrap();
+    let args = ["network", "alpha.onnx", "--simulate", "h200"];
+    let output = sweetspot(folder.path(), &args);
+    assert_eq!(output.status.code(), Some(1));
+    let shown = text(&output.stdout);
+    assert!(
+        shown.contains("The network has no layer whose cost is known")
+            && shown.contains("`y` (Alpha). They are 100 % of the nodes"),
+        "{shown}"
+    );
 }
 
 #[test]
@@ -171,7 +208,7 @@ fn bad_input_is_reported_in_one_line() {
     expect_rejection(&["nowhere.onnx"], "cannot read nowhere.onnx");
     expect_rejection(
         &[&onnx("no_sizes")],
-        "input `x` has no size for its axis 2 (`H`)",
+        "leaves sizes of its inputs open: `x` is 1x3xHxW: give --input 'x=1x3xHxW' with numbers for H, W",
     );
     expect_rejection(&[&onnx("does_not_fit")], "node `y` (Conv)");
     expect_rejection(

@@ -48,6 +48,9 @@ pub struct Network {
     /// The names of graph nodes that are not counted because their shape is unknown.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub without_shape: Vec<String>,
+    /// How much of the network is not counted; absent if everything is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unknown_share: Option<UnknownShare>,
     /// Lower bounds of time and energy on a GPU; absent if the user named no GPU.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bound: Option<GpuBound>,
@@ -274,6 +277,17 @@ pub struct UnknownOperator {
     pub nodes: u64,
     /// The name of the first graph node with this operator.
     pub first: String,
+    /// The number of elements of all inputs and outputs of these nodes whose shapes are known.
+    pub elements: u64,
+}
+
+/// How much of a network is not counted, because operators or shapes are unknown.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct UnknownShare {
+    /// The least share of the data that unknown operators read and write: each input and output of known shape once.
+    pub data: f64,
+    /// The share of the graph nodes that are not counted, among those and the layers.
+    pub nodes: f64,
 }
 
 /// Lower bounds of a batch's time and energy on a GPU if layers run one after another.

@@ -1,5 +1,7 @@
 //! Reads an ONNX file into a network.
 
+mod inputs;
+
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io::Read;
@@ -7,13 +9,12 @@ use std::io::Read;
 use prost::Message;
 use prost::bytes::Bytes;
 
-use super::declared_shape::{declared_shape, is_fully_sized};
+use super::declared_shape::declared_shape;
 use super::execution_order::{describe_node, execution_order, shorten};
 use super::operators::{Call, NodeResult, infer};
 use super::proto::{Graph, Model, Node, ValueInfo};
 use super::scan::scan;
-use super::value::{Value, is_whole, value_from_tensor};
-use super::weight_inputs::{main_input, weight_inputs};
+use super::value::{Value, value_from_tensor};
 use crate::{Layer, Network, NetworkError, Shape, UnknownOperator};
 
 /// Shapes that the caller supplies because the file lacks them.
@@ -160,97 +161,6 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Reads the graph inputs. Old files list weights among the inputs too; those already read as weights are
-    /// skipped.
-    fn read_inputs(&mut self, options: &OnnxOptions) -> Result<(), NetworkError> {
-        let fresh = |info: &&ValueInfo| !self.values.contains_key(info.name.as_str());
-        let inputs: Vec<&ValueInfo> = self.graph.inputs.iter().filter(fresh).collect();
-        let unknown_input =
-            |(name, _): &&(String, Shape)| !inputs.iter().any(|info| info.name == *name);
-        if let Some((name, _)) = options.inputs.iter().find(unknown_input) {
-            let names: Vec<_> = inputs
-                .iter()
-                .take(9)
-                .map(|info| shorten(&info.name))
-                .collect();
-            return Err(NetworkError::Input {
-                file: self.path.to_owned(),
-                input: name.clone(),
-                problem: format!("does not exist; the inputs are {}", names.join(", ")),
-            });
-        }
-        for info in inputs {
-            let given = options.inputs.iter().find(|(name, _)| *name == info.name);
-            let shape = match given {
-                Some((_, shape)) => Ok(shape.clone()),
-                None => declared_shape(info),
-            };
-            let shape = shape.map_err(|problem| NetworkError::Input {
-                file: self.path.to_owned(),
-                input: shorten(&info.name),
-                problem,
-            })?;
-            self.network.inputs.push((info.name.clone(), shape.clone()));
-            let element = info.kind.as_ref().and_then(|kind| kind.tensor.as_ref());
-            self.values.insert(
-                &info.name,
-                Value {
-                    whole: element.is_some_and(|tensor| is_whole(tensor.element)),
-                    origins: Some([self.elements.len()].into()),
-                    ..Value::with_shape(shape.clone())
-                },
-            );
-            self.elements.push(shape.elements());
-            self.names.push(&info.name);
-        }
-        Ok(())
-    }
-
-    /// Turns graph inputs that are weights into constants; the others stay inputs of the network. An input
-    /// whose shape the caller supplied, or with an axis of unknown size, is never a weight.
-    fn separate_weight_inputs(&mut self, execution_order: &[usize], options: &OnnxOptions) {
-        let all_inputs = std::mem::take(&mut self.network.inputs);
-        let names: Vec<&str> = all_inputs.iter().map(|(name, _)| name.as_str()).collect();
-        let main = main_input(self.graph, &names);
-        let Some((main_name, main_shape)) = all_inputs.get(main) else {
-            return;
-        };
-        let fixed: HashSet<&str> = self
-            .graph
-            .inputs
-            .iter()
-            .filter(|info| is_fully_sized(info) && info.name != *main_name)
-            .map(|info| info.name.as_str())
-            .filter(|name| !options.inputs.iter().any(|(given, _)| given == name))
-            .collect();
-        let may_be_weight = |name: &str| {
-            let value = self.values.get(name);
-            fixed.contains(name) && value.is_some_and(|value| !value.whole)
-        };
-        let candidates: Vec<(&str, &Shape)> = all_inputs
-            .iter()
-            .filter(|(name, _)| may_be_weight(name))
-            .map(|(name, shape)| (name.as_str(), shape))
-            .collect();
-        let is_constant = |name: &str| self.values.get(name).is_some_and(|value| value.constant);
-        let weights = weight_inputs(
-            self.graph,
-            execution_order,
-            &candidates,
-            is_constant,
-            main_shape,
-        );
-        for name in &weights {
-            if let Some(value) = self.values.get_mut(*name) {
-                value.constant = true;
-            }
-        }
-        let data = all_inputs
-            .iter()
-            .filter(|(name, _)| !weights.contains(name.as_str()));
-        self.network.inputs = data.cloned().collect();
-    }
-
     /// Infers the outputs of a node, and adds a layer if the node computes something.
     fn add_node(
         &mut self,
@@ -280,6 +190,7 @@ impl<'a> Reader<'a> {
                 statistics,
             } => {
                 if let Some(kind) = kind {
+                    reject_empty_product(&kind, &outputs)?;
                     self.add_layer(node, &inputs, kind, &outputs, (weights, statistics));
                 }
                 outputs
@@ -289,7 +200,7 @@ impl<'a> Reader<'a> {
                 Vec::new()
             }
             NodeResult::Unknown => {
-                self.add_unknown_operator(node);
+                self.add_unknown_operator(node, &inputs, declared);
                 Vec::new()
             }
         };
@@ -312,20 +223,35 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Records that the cost of the node's operator is unknown.
-    fn add_unknown_operator(&mut self, node: &Node) {
+    /// Records that the cost of the node's operator is unknown, and how much data the node has at least.
+    fn add_unknown_operator(
+        &mut self,
+        node: &Node,
+        inputs: &[Option<Value>],
+        declared: &HashMap<&str, &ValueInfo>,
+    ) {
         let operator = match node.domain.as_str() {
             "" | "ai.onnx" => shorten(&node.operator),
             domain => shorten(&format!("{domain}.{}", node.operator)),
         };
+        let read = inputs.iter().flatten();
+        let read = read.filter_map(|value| value.shape.as_ref().map(Shape::elements));
+        let written = node.outputs.iter();
+        let written = written.filter_map(|name| declared_shape(declared.get(name.as_str())?).ok());
+        let elements = read.chain(written.map(|shape| shape.elements()));
+        let elements = elements.fold(0, u64::saturating_add);
         let next = self.network.unknown.len();
         let index = *self.unknown.entry(operator.clone()).or_insert(next);
         match self.network.unknown.get_mut(index) {
-            Some(known) => known.nodes += 1,
+            Some(known) => {
+                known.nodes += 1;
+                known.elements = known.elements.saturating_add(elements);
+            }
             None => self.network.unknown.push(UnknownOperator {
                 operator,
                 nodes: 1,
                 first: describe_node(node),
+                elements,
             }),
         }
     }
@@ -391,5 +317,17 @@ impl<'a> Reader<'a> {
     fn is_computed(&self, origins: &[usize]) -> bool {
         let mut names = origins.iter().filter_map(|origin| self.names.get(*origin));
         names.any(|name| name.starts_with("onnx::Conv_"))
+    }
+}
+
+/// Rejects a matrix product without a result, which only a damaged file has.
+fn reject_empty_product(kind: &crate::Kind, outputs: &[Value]) -> Result<(), String> {
+    let shapes = outputs.iter().filter_map(|value| value.shape.as_ref());
+    let mut empty = shapes.filter(|shape| shape.elements() == 0);
+    match empty.next() {
+        Some(shape) if kind.multiplies_matrices() => {
+            Err(format!("its output of shape {shape} has no elements"))
+        }
+        _ => Ok(()),
     }
 }

@@ -25,7 +25,12 @@ pub fn network_json(view: &NetworkView<'_>) -> document::Network {
             operator: unknown.operator.clone(),
             nodes: unknown.nodes,
             first: unknown.first.clone(),
+            elements: unknown.elements,
         });
+    let unknown_share = (!network.is_fully_counted()).then(|| document::UnknownShare {
+        data: network.unknown_share_of_data(),
+        nodes: network.unknown_share_of_nodes(),
+    });
     document::Network {
         schema: SchemaName::NETWORK,
         network: network.name.clone(),
@@ -49,6 +54,7 @@ pub fn network_json(view: &NetworkView<'_>) -> document::Network {
         variants: variants.map(|one| variant(view, one)).collect(),
         unknown_operators: unknown.collect(),
         without_shape: network.without_shape.clone(),
+        unknown_share,
         bound: view.gpu.map(gpu_bound),
         prediction: view
             .prediction

@@ -67,8 +67,9 @@ fn document(view: &NetworkView<'_>, narrow: bool) -> Text {
         let notes = view.network.notes.iter();
         parts.extend(notes.map(|note| sentence(note).into()));
     }
-    let not_counted = not_counted(view.network);
-    parts.extend(not_counted.map(|text| Text::from(text).with_role(Role::Warning)));
+    let warnings = [nothing_counted(view.network), not_counted(view.network)];
+    let warnings = warnings.into_iter().flatten();
+    parts.extend(warnings.map(|text| Text::from(text).with_role(Role::Warning)));
     Text::from_parts(parts)
 }
 
@@ -83,7 +84,7 @@ fn title(view: &NetworkView<'_>) -> String {
         .take(3)
         .collect();
     format!(
-        "{}, {}, batch {}, {}\n{} {}, {} parameters, input {}, counted as {}",
+        "{}, {}, batch {}, {}\n{} {}, {} parameters, {}, counted as {}",
         network.title,
         if trained { "training" } else { "inference" },
         cost.batch,
@@ -95,7 +96,10 @@ fn title(view: &NetworkView<'_>) -> String {
             "layers"
         },
         millions(u128::from(network.parameters())) + " M",
-        inputs.join(", ").replace("input ", ""),
+        match inputs.is_empty() {
+            true => "no inputs".to_owned(),
+            false => format!("input {}", inputs.join(", ").replace("input ", "")),
+        },
         cost.convention,
     )
 }
@@ -262,9 +266,18 @@ fn not_counted(network: &Network) -> Option<String> {
         ));
     }
     Some(format!(
-        "Not counted, because the cost is unknown: {}.",
-        parts.join("; ")
+        "Not counted, because the cost is unknown: {}. They are {:.0} % of the nodes and move at least {:.0} % of the data.",
+        parts.join("; "),
+        100.0 * network.unknown_share_of_nodes(),
+        100.0 * network.unknown_share_of_data(),
     ))
+}
+
+/// Says that nothing could be counted; `None` if there are layers.
+fn nothing_counted(network: &Network) -> Option<String> {
+    let text =
+        "The network has no layer whose cost is known: there are no counts, bounds or predictions.";
+    network.layers.is_empty().then(|| text.to_owned())
 }
 
 /// Capitalises a text and ends it with a full stop.
