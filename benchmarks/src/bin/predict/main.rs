@@ -6,31 +6,62 @@
 //! in the fit that predicts them.
 
 mod constants;
+mod host;
+mod others;
 mod rows;
 
 use anyhow::Result;
-use sweetspot_predict::Pass;
+use sweetspot_sim::Mode;
 
 use constants::{ENERGY, Energies, TIME, TRAINING, fit_energy, fit_time, fit_training};
-use rows::{MeasuredRow, family, measured_rows};
+use rows::{JUDGED, MeasuredRow, ZOO, family, measured_rows};
 
 fn main() -> Result<()> {
-    let inference = measured_rows("zoo_inference.csv", Pass::Inference)?;
-    let training = measured_rows("zoo_training.csv", Pass::Training)?;
+    let inference = measured_rows("zoo_inference.csv", &ZOO)?;
+    let training = measured_rows("zoo_training.csv", &ZOO)?;
     let all = Fitted::new(&inference, &training, None);
     println!(
         "fitted {} constants to {} rows",
         TIME + ENERGY + TRAINING,
         inference.len() + training.len()
     );
-    report("fitted", &[(&all, &inference, &training)]);
-    let name = |row: &MeasuredRow| row.network.name.clone();
-    let by_network = left_out(&inference, &training, &all, &name);
-    let errors = report("networks left out", &borrowed(&by_network));
+    let rows: Vec<MeasuredRow> = inference.iter().chain(&training).cloned().collect();
+    report("fitted", &judge(&all, &rows));
+    let by_network = left_out(&inference, &training, &all, &|row| row.network.name.clone());
+    let errors = report("networks left out", &by_network);
+    coverage_of_others(&by_network);
     let by_family = left_out(&inference, &training, &all, &|row| {
         family(&row.network.name).to_owned()
     });
-    report("families left out", &borrowed(&by_family));
+    report("families left out", &by_family);
+
+    let names: Vec<&str> = inference
+        .iter()
+        .map(|row| row.network.name.as_str())
+        .collect();
+    let mut later = measured_rows("judge_networks.csv", &JUDGED)?;
+    later.retain(|row| row.mode == Mode::Train || !names.contains(&row.network.name.as_str()));
+    // Within a graph, Hugging Face's BERT computes attention in fp32 with many kernels (`networks.py --kernels`), and GPT-2's
+    // last product gave a constant.
+    let is_language_model =
+        |row: &MeasuredRow| ["bert_base", "gpt2"].contains(&row.network.name.as_str());
+    let (language_models, later): (Vec<_>, Vec<_>) = later.into_iter().partition(is_language_model);
+    let later = judge(&all, &later);
+    report(
+        "networks that were measured after all rules and constants were chosen",
+        &later,
+    );
+    coverage(&later, errors);
+    let again = judge(&all, &measured_rows("judge_training.csv", &JUDGED)?);
+    report(
+        "trainings, most of them fitted, on another machine of the same kind",
+        &again,
+    );
+    report("language models", &judge(&all, &language_models));
+    report_memory(&judge(&all, &measured_rows("judge_memory.csv", &JUDGED)?));
+    host::report_batch_study()?;
+    others::report_other_gpus()?;
+    others::report_time()?;
     println!("\n{}", all.to_toml(errors));
     Ok(())
 }
@@ -56,95 +87,185 @@ impl Fitted {
     }
 
     /// The constants as they stand in a profile.
-    fn to_toml(&self, errors: [f64; 4]) -> String {
+    fn to_toml(&self, errors: Bounds) -> String {
         constants::to_toml(&self.time, &self.energy, &self.training, errors)
     }
 
-    /// The prediction of a row divided by its measurement: time, power and energy.
-    fn ratios(&self, row: &MeasuredRow) -> Energies {
+    /// The prediction of a row divided by its measurement: time, power and energy; and the predicted memory.
+    fn ratios(&self, row: &MeasuredRow) -> (Energies, f64) {
         constants::ratios(row, &self.time, &self.energy, &self.training)
     }
 }
 
-/// A fit with the rows that it is judged on.
-type Judged<'a> = (&'a Fitted, &'a [MeasuredRow], &'a [MeasuredRow]);
-
-/// Fits with and judged rows that this owns.
-type OwnJudged = (Fitted, Vec<MeasuredRow>, Vec<MeasuredRow>);
-
-fn borrowed(judged: &[OwnJudged]) -> Vec<Judged<'_>> {
-    let all = judged.iter();
-    all.map(|(fit, inference, training)| (fit, inference.as_slice(), training.as_slice()))
-        .collect()
+/// A row with its prediction divided by its measurement: time, power and energy.
+struct Judged {
+    row: MeasuredRow,
+    ratios: Energies,
+    /// The predicted memory, in bytes.
+    memory: f64,
 }
 
-/// For each group of rows, a fit to all others.
+/// The errors that 95 % of predictions stay within: of time, power and energy, in inference and in training.
+type Bounds = [[f64; 3]; 2];
+
+/// Predicts rows.
+fn judge(fitted: &Fitted, rows: &[MeasuredRow]) -> Vec<Judged> {
+    let judged = rows.iter().map(|row| {
+        let (ratios, memory) = fitted.ratios(row);
+        Judged {
+            row: row.clone(),
+            ratios,
+            memory,
+        }
+    });
+    judged.collect()
+}
+
+/// Predicts each group of rows by a fit to all others.
 fn left_out(
     inference: &[MeasuredRow],
     training: &[MeasuredRow],
     near: &Fitted,
     group: &dyn Fn(&MeasuredRow) -> String,
-) -> Vec<OwnJudged> {
+) -> Vec<Judged> {
     let mut groups: Vec<String> = inference.iter().map(group).collect();
     groups.sort();
     groups.dedup();
     let split = |rows: &[MeasuredRow], name: &str| -> (Vec<MeasuredRow>, Vec<MeasuredRow>) {
         rows.iter().cloned().partition(|row| group(row) == *name)
     };
-    let judged = groups.iter().map(|name| {
-        let (own, others) = split(inference, name);
+    let judged = groups.iter().flat_map(|name| {
+        let (mut own, others) = split(inference, name);
         let (own_training, other_training) = split(training, name);
-        let fitted = Fitted::new(&others, &other_training, Some(near));
-        (fitted, own, own_training)
+        own.extend(own_training);
+        judge(&Fitted::new(&others, &other_training, Some(near)), &own)
     });
     judged.collect()
 }
 
-/// Prints the errors, and returns those that 95 % of the predictions stay within: of time, power and energy in
-/// inference, and of all of them in training.
-fn report(about: &str, judged: &[Judged<'_>]) -> [f64; 4] {
+/// Prints the errors, and returns those that 95 % of the predictions stay within.
+fn report(about: &str, judged: &[Judged]) -> Bounds {
     println!("\n{about}:  median and 90th percentile of the error, 95 % within");
-    let mut within = [0.0; 4];
-    for (mode, is_training) in [("inference", false), ("training", true)] {
-        let mut ratios = Vec::new();
-        for (fit, inference, training) in judged {
-            let rows = if is_training { training } else { inference };
-            ratios.extend(rows.iter().map(|row| fit.ratios(row)));
+    let within = bounds(judged);
+    for (mode, within) in [Mode::Infer, Mode::Train].into_iter().zip(within) {
+        if !judged.iter().any(|judged| judged.row.mode == mode) {
+            continue;
         }
         for (column, what) in ["time", "power", "energy"].iter().enumerate() {
-            let errors: Vec<f64> = ratios
-                .iter()
-                .map(|ratio| (ratio[column] - 1.0).abs())
+            let rows = judged.iter().filter(|judged| judged.row.mode == mode);
+            let errors: Vec<f64> = rows
+                .map(|judged| (judged.ratios[column] - 1.0).abs())
                 .collect();
-            let factors: Vec<f64> = ratios
-                .iter()
-                .map(|ratio| ratio[column].max(1.0 / ratio[column]) - 1.0)
-                .collect();
-            let bound = quantile(&factors, 0.95);
             println!(
-                "  {mode:9} {what:6}  {:5.1} %  {:5.1} %  {:5.1} %",
+                "  {:9} {what:6}  {:5.1} %  {:5.1} %  {:5.1} %",
+                mode.to_string(),
                 100.0 * quantile(&errors, 0.5),
                 100.0 * quantile(&errors, 0.9),
-                100.0 * bound
+                100.0 * within[column]
             );
-            match is_training {
-                true => within[3] = bound.max(within[3]),
-                false => within[column] = bound,
-            }
         }
     }
     if std::env::args().any(|argument| argument == "--rows") {
-        for (fit, inference, training) in judged {
-            for row in inference.iter().chain(*training) {
-                let [time, power, energy] = fit.ratios(row);
-                println!(
-                    "    {:20} {:3} {:?}  time {time:.2} power {power:.2} energy {energy:.2}",
-                    row.network.name, row.batch, row.pass
-                );
-            }
+        for Judged { row, ratios, .. } in judged {
+            let [time, power, energy] = ratios;
+            println!(
+                "    {:20} {:3} {}  time {time:.2} power {power:.2} energy {energy:.2}",
+                row.network.name, row.batch, row.mode
+            );
         }
     }
     within
+}
+
+/// Prints how far the predicted memory is off.
+fn report_memory(judged: &[Judged]) {
+    let mut ratios = [Vec::new(), Vec::new()];
+    for Judged { row, memory, .. } in judged {
+        let Some(measured) = row.memory else { continue };
+        ratios[usize::from(row.mode == Mode::Train)].push(memory / measured);
+        if std::env::args().any(|argument| argument == "--rows") {
+            println!(
+                "    {:20} {:3} {}  memory {:.2}, measured {:.2} GB",
+                row.network.name,
+                row.batch,
+                row.mode,
+                1e-9 * memory,
+                1e-9 * measured
+            );
+        }
+    }
+    println!(
+        "\npredicted memory, divided by that measured: 10th percentile, median, 90th percentile"
+    );
+    for (mode, ratios) in [Mode::Infer, Mode::Train].iter().zip(&ratios) {
+        let [low, middle, high] = [0.1, 0.5, 0.9].map(|share| quantile(ratios, share));
+        println!(
+            "  {mode}: {low:.2}, {middle:.2}, {high:.2} of {} rows",
+            ratios.len()
+        );
+    }
+}
+
+/// By how much a prediction is off, in either direction: 0.5 for one and a half times as much, or two thirds.
+fn factor(ratio: f64) -> f64 {
+    ratio.max(1.0 / ratio) - 1.0
+}
+
+/// The errors that 95 % of the predictions stay within.
+fn bounds(judged: &[Judged]) -> Bounds {
+    [Mode::Infer, Mode::Train].map(|mode| {
+        [0, 1, 2].map(|column| {
+            let rows = judged.iter().filter(|judged| judged.row.mode == mode);
+            let factors: Vec<f64> = rows.map(|judged| factor(judged.ratios[column])).collect();
+            quantile(&factors, 0.95)
+        })
+    })
+}
+
+/// Prints the share of rows within 95 % intervals that were made without them: from the errors of other networks.
+fn coverage_of_others(judged: &[Judged]) {
+    let inside = |judged_row: &Judged| {
+        let others = judged.iter();
+        let others = others.filter(|other| other.row.network.name != judged_row.row.network.name);
+        let others: Vec<Judged> = others
+            .map(|other| Judged {
+                row: other.row.clone(),
+                ratios: other.ratios,
+                memory: other.memory,
+            })
+            .collect();
+        is_inside(judged_row, &bounds(&others))
+    };
+    print_coverage(judged, &inside);
+}
+
+/// Prints the share of rows within intervals.
+fn coverage(judged: &[Judged], errors: Bounds) {
+    print_coverage(judged, &|judged| is_inside(judged, &errors));
+}
+
+/// Whether time, power and energy of a row are within their intervals.
+fn is_inside(judged: &Judged, errors: &Bounds) -> [bool; 3] {
+    let errors = errors[usize::from(judged.row.mode == Mode::Train)];
+    [0, 1, 2].map(|column| factor(judged.ratios[column]) <= errors[column])
+}
+
+fn print_coverage(judged: &[Judged], inside: &dyn Fn(&Judged) -> [bool; 3]) {
+    for mode in [Mode::Infer, Mode::Train] {
+        let rows = judged.iter().filter(|judged| judged.row.mode == mode);
+        let rows: Vec<[bool; 3]> = rows.map(inside).collect();
+        let share = |column: usize| {
+            let within = rows.iter().filter(|row| row[column]).count();
+            100.0 * within as f64 / rows.len() as f64
+        };
+        println!(
+            "  within the 95 % intervals, {mode}: time {:.0} %, power {:.0} %, energy {:.0} % of {} rows",
+            share(0),
+            share(1),
+            share(2),
+            rows.len()
+        );
+    }
 }
 
 /// A quantile of values.

@@ -4,6 +4,7 @@ use sweetspot_device::HostError;
 use sweetspot_fit::{ReplayError, RowsError, StudyFitError};
 use sweetspot_guard::GuardError;
 use sweetspot_network::{MissingSizes, NetworkError};
+use sweetspot_predict::WorkloadError as PredictedWorkloadError;
 use sweetspot_report::GroupingError;
 use sweetspot_session::hold::{HoldError, SetCapError};
 use sweetspot_session::{
@@ -205,6 +206,7 @@ fn hint_for_simulation(error: &SimulationError) -> Option<&'static str> {
         }
         SimulationError::Study(error) => hint_for_study(error),
         SimulationError::Catalogue(error) => hint_for_catalogue(error),
+        SimulationError::Workload(error) => hint_for_simulated_workload(error),
         _ => None,
     }
 }
@@ -259,7 +261,19 @@ fn hint_for_stand_in(error: &StandInError) -> Option<&'static str> {
         StandInError::NoHost => {
             Some("use sweetspot simulate --gpu NAME -- sweetspot sim-workload ...")
         }
-        StandInError::Catalogue(error) => hint_for_catalogue(error),
+        StandInError::Workload(error) => {
+            hint_for_simulated_workload(error.downcast_ref::<PredictedWorkloadError>()?)
+        }
+        _ => None,
+    }
+}
+
+fn hint_for_simulated_workload(error: &PredictedWorkloadError) -> Option<&'static str> {
+    match error {
+        PredictedWorkloadError::Catalogue(error) => hint_for_catalogue(error),
+        PredictedWorkloadError::Network(NetworkError::Unknown { .. }) => {
+            Some("`sweetspot simulate --list` and `sweetspot network --list` show all")
+        }
         _ => None,
     }
 }

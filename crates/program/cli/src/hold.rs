@@ -1,10 +1,13 @@
 //! `sweetspot hold` and `sweetspot hold set`.
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use sweetspot_control::hold::{HoldGoal, HoldMode, fine_batches};
 use sweetspot_device::SensorKind;
 use sweetspot_report::{Line, Text, figure_svg, hold_figure, hold_json, hold_text};
-use sweetspot_session::hold::{HoldKnob, HoldRequest, HoldResult, default_batches, hold, set_cap};
+use sweetspot_session::hold::{
+    HoldKnob, HoldRequest, HoldResult, SimulatedService, default_batches, hold, hold_simulated,
+    set_cap,
+};
 
 use crate::args::{HoldArgs, HoldCommand, KnobName, ModeName, ObjectiveName, SensorName};
 use crate::documents::{Content, Documents, Format, print};
@@ -29,9 +32,25 @@ pub fn run(args: HoldArgs) -> Result<Outcome> {
         (Format::Json, args.export_json.as_deref()),
         (Format::Svg, args.export_svg.as_deref()),
     ])?;
-    let guard = GuardLauncher::new(&args.sudo)?;
     let request = request(&args, documents.on_stdout());
-    let held = hold(&request, guard.program(), &mut TerminalObserver::new())?;
+    let held = match (&args.simulate, &args.network) {
+        (Some(gpu), Some(network)) => {
+            let service = SimulatedService {
+                gpu: gpu.clone(),
+                network: network.clone(),
+                dataset: args.dataset.clone(),
+                time: args.seconds,
+                arrivals: args.arrivals.clone().unwrap_or_default(),
+                seed: args.seed,
+            };
+            hold_simulated(&request, &service)?
+        }
+        (None, Some(_)) => bail!("--network names a simulated workload: give --simulate GPU too"),
+        _ => {
+            let guard = GuardLauncher::new(&args.sudo)?;
+            hold(&request, guard.program(), &mut TerminalObserver::new())?
+        }
+    };
     let next = after_hold(&args, &held);
     let written = documents.write(content(&held).next_step(next));
     Ok(Outcome {
@@ -89,7 +108,8 @@ fn request(args: &HoldArgs, keep_stdout: bool) -> HoldRequest {
             SensorName::Instant => SensorKind::InstantPower,
             SensorName::Average => SensorKind::AveragePower,
         }),
-        read_only: args.read_only || is_read_only(),
+        // A simulated device may be set.
+        read_only: args.simulate.is_none() && (args.read_only || is_read_only()),
         keep_stdout,
     }
 }

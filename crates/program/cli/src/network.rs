@@ -2,7 +2,6 @@
 
 use anyhow::{Result, bail};
 use sweetspot_network::{Convention, Cost, NAMES, Precision, built_in};
-use sweetspot_predict::Pass;
 use sweetspot_report::{
     Line, NetworkRows, NetworkView, Text, network_csv, network_json, network_markdown,
     network_text, networks_text,
@@ -10,6 +9,7 @@ use sweetspot_report::{
 use sweetspot_session::{
     bounds_on_gpu, default_precision, efficiency_in_study, load_network, predict_on_gpu,
 };
+use sweetspot_sim::Mode;
 use sweetspot_study::Store;
 
 use crate::args::{NetworkArgs, RowGrouping};
@@ -59,15 +59,17 @@ pub fn run(args: NetworkArgs) -> Result<Outcome> {
         .as_deref()
         .map(|gpu| bounds_on_gpu(gpu, &cost));
     let gpu = gpu.transpose()?;
-    let pass = match train {
-        true => Pass::Training,
-        false => Pass::Inference,
+    let mode = match train {
+        true => Mode::Train,
+        false => Mode::Infer,
     };
+    let criteria = args.criteria.criteria()?;
     let prediction = args
         .simulate
         .as_deref()
-        .map(|gpu| predict_on_gpu(gpu, &network, precision, batch, pass));
-    let prediction = prediction.transpose()?.flatten();
+        .filter(|_| args.convention == Convention::Usual)
+        .map(|gpu| predict_on_gpu(gpu, &network, precision, batch, mode, &criteria));
+    let prediction = prediction.transpose()?;
     let study = study
         .as_ref()
         .map(|study| efficiency_in_study(study, &network, &cost));
@@ -77,6 +79,7 @@ pub fn run(args: NetworkArgs) -> Result<Outcome> {
         cost: &cost,
         gpu: gpu.as_ref(),
         prediction: prediction.as_ref(),
+        objective: criteria.objective,
         study: study.as_ref(),
         rows: match args.by {
             RowGrouping::Layer => NetworkRows::Layers,

@@ -98,6 +98,10 @@ pub fn after_hold(args: &HoldArgs, held: &HoldResult) -> Option<Line> {
         _ => {}
     }
     Some(match args.export_svg {
+        Some(_) if args.simulate.is_some() => Line::with_command(
+            "On your GPU:",
+            "sweetspot hold --below WATTS -- python serve.py",
+        ),
         None => Line::with_command(
             "Power and batch size over time:",
             &typed_with("--export-svg hold.svg"),

@@ -3,7 +3,8 @@
 use std::io;
 
 use anyhow::Result;
-use sweetspot_sim::{JobError, PlacementError};
+use sweetspot_predict::find_workload;
+use sweetspot_sim::{JobError, PlacementError, Variant};
 use sweetspot_sim_host::{Amount, Serving, StandInError, StandInRequest, run_stand_in};
 
 use crate::args::SimWorkloadArgs;
@@ -28,7 +29,10 @@ pub fn run(args: &SimWorkloadArgs) -> Result<Outcome> {
             seed: args.seed,
         }),
     };
-    let finished = match run_stand_in(&request, &mut io::stdout().lock()) {
+    let find = |name: &str, study: Option<&str>, variant: &Variant, gpus: &[_]| {
+        Ok(find_workload(name, study, variant, gpus)?)
+    };
+    let finished = match run_stand_in(&request, &find, &mut io::stdout().lock()) {
         Err(StandInError::Placement(PlacementError {
             workload,
             problem: problem @ JobError::OutOfMemory { .. },

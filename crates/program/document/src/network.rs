@@ -82,6 +82,8 @@ pub struct Prediction {
     pub batch: u64,
     /// Whether the network is trained.
     pub mode: Mode,
+    /// Whether networks were measured on this GPU; otherwise another GPU's constants are used with this one's data sheet.
+    pub is_measured: bool,
     /// The number of items per second.
     pub items_per_s: f64,
     /// The average power in watts.
@@ -95,6 +97,8 @@ pub struct Prediction {
     pub largest_batch: Option<u64>,
     /// The intervals that hold 95 % of such predictions, by networks that were left out of the fit.
     pub interval95: PredictionIntervals,
+    /// The best power cap and the best core clock for the objective.
+    pub best: Vec<BestSetting>,
     /// The layers that take the longest, with those that are executed together with them.
     pub slowest_layers: Vec<SlowLayer>,
 }
@@ -108,6 +112,31 @@ pub struct PredictionIntervals {
     pub power_w: [f64; 2],
     /// The interval of the energy of an item in joules.
     pub energy_per_item_j: [f64; 2],
+}
+
+/// The best value of a setting for an objective.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct BestSetting {
+    /// The setting and its unit.
+    pub setting: PredictedSetting,
+    /// The best value.
+    pub value: f64,
+    /// The lowest and highest best value if the power is off by as much as predictions are.
+    pub interval95: [f64; 2],
+    /// The change of the energy of an item by the setting, as a share: -0.1 for 10 % less.
+    pub energy_change: f64,
+    /// The change of the time of an item by the setting, as a share.
+    pub time_change: f64,
+}
+
+/// A setting whose best value is predicted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum PredictedSetting {
+    /// The power cap in watts.
+    PowerCapW,
+    /// The core clock in megahertz.
+    CoreClockMhz,
 }
 
 /// A layer that takes long.

@@ -18,6 +18,7 @@ mod host;
 mod nearest_settings;
 mod network;
 mod observer;
+mod prediction;
 mod run;
 mod settings_watch;
 mod study_origin;
@@ -33,10 +34,11 @@ pub use host::{
 };
 pub use measure::MeasureError;
 pub use network::{
-    GpuBounds, GpuPrediction, NetworkUseError, StudyEfficiency, StudyRow, bounds_on_gpu,
-    default_precision, efficiency_in_study, load_network, predict_on_gpu,
+    GpuBounds, NetworkUseError, StudyEfficiency, StudyRow, bounds_on_gpu, efficiency_in_study,
+    load_network,
 };
 pub use observer::{Observer, Status};
+pub use prediction::{BestSetting, GpuPrediction, default_precision, predict_on_gpu};
 pub use run::{MeasuredRunResult, RunRequest, RunResult, run, run_measured};
 pub use study_origin::StudyOrigin;
 pub use sweep::{Sweep, SweepError, SweepOptions, SweepTime, TimeLeft, all_runs_succeeded};

@@ -6,8 +6,7 @@ use sweetspot_network::{
     Bound, Cost, Efficiency, GpuCeilings, Network, NetworkError, OnnxOptions, Precision, Shape,
     find, find_with_inputs, read_onnx, roofline,
 };
-use sweetspot_predict::{Pass, Prediction, predict};
-use sweetspot_quantity::{Bytes, FlopsPerSecond, Joules, Seconds};
+use sweetspot_quantity::{FlopsPerSecond, Joules, Seconds};
 use sweetspot_sim::{CatalogueError, GpuProfile, find_gpu, gpus};
 use sweetspot_study::{Axis, Configuration, EnergyOf, Study};
 
@@ -101,66 +100,6 @@ pub fn bounds_on_gpu(gpu: &str, cost: &Cost<'_>) -> Result<GpuBounds, NetworkUse
         layers,
         total,
     })
-}
-
-/// The number format of a network if the user gives none: bf16 where its cost can be predicted, which is how networks are
-/// trained and served there, else fp32.
-pub fn default_precision(gpu: Option<&str>) -> Result<Precision, NetworkUseError> {
-    let Some(gpu) = gpu else {
-        return Ok(Precision::default());
-    };
-    let (_, profile) = find_gpu(gpu)?;
-    Ok(match (profile.kernels, profile.peak.bf16) {
-        (Some(_), Some(_)) => Precision::Bf16,
-        _ => Precision::default(),
-    })
-}
-
-/// A prediction of what a network costs on a GPU.
-#[derive(Clone, Debug, PartialEq)]
-pub struct GpuPrediction {
-    /// The GPU profile's name.
-    pub gpu: String,
-    /// The GPU's product name.
-    pub product: String,
-    /// The memory that programs can allocate.
-    pub capacity: Bytes,
-    /// What the network costs.
-    pub prediction: Prediction,
-    /// The largest batch that fits into the memory, if the requested one does not.
-    pub largest_batch: Option<u64>,
-}
-
-/// Predicts what a network costs on a GPU; `None` if the GPU's profile has no constants for it, or not for this precision.
-pub fn predict_on_gpu(
-    gpu: &str,
-    network: &Network,
-    precision: Precision,
-    batch: u64,
-    pass: Pass,
-) -> Result<Option<GpuPrediction>, NetworkUseError> {
-    let (name, profile) = find_gpu(gpu)?;
-    let predict = |batch: u64| predict(network, (&name, &profile), precision, batch, pass);
-    let prediction = match predict(batch) {
-        Ok(prediction) => prediction,
-        Err(_) => return Ok(None),
-    };
-    let capacity = profile.memory.capacity;
-    let fits = |batch: u64| predict(batch).is_ok_and(|other| other.memory <= capacity);
-    let largest_batch = (prediction.memory > capacity).then(|| {
-        let mut largest = batch / 2;
-        while largest > 0 && !fits(largest) {
-            largest /= 2;
-        }
-        largest
-    });
-    Ok(Some(GpuPrediction {
-        gpu: name.clone(),
-        product: profile.name.clone(),
-        capacity,
-        prediction,
-        largest_batch,
-    }))
 }
 
 /// The GPU's peak performance with this precision; `None` if it is unknown.

@@ -2,6 +2,7 @@
 
 use sweetspot_control::hold::HoldConfigError;
 use sweetspot_control::tune::TuneSpaceError;
+use sweetspot_predict::WorkloadError;
 use sweetspot_sim::{ArrivalError, CatalogueError, GpuListError, PlacementError};
 use sweetspot_study::{
     AxesError, DefinitionError, ReferenceFailed, SearchError, StoreError, StudyError,
@@ -19,6 +20,9 @@ pub enum SimulationError {
     /// A profile is missing or cannot be used.
     #[error(transparent)]
     Catalogue(#[from] CatalogueError),
+    /// The workload cannot be found or predicted.
+    #[error(transparent)]
+    Workload(#[from] WorkloadError),
     /// The workload cannot run on the GPU, for example because it does not fit into memory.
     #[error(transparent)]
     Placement(#[from] PlacementError),

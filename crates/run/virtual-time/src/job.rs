@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use sweetspot_device::{Actuator, Descriptor, Device, Shortfall, VirtualClock};
+use sweetspot_predict::find_workload;
 use sweetspot_sim::{
     AllReduce, GpuProfile, GroupOutcome, Job, JobError, JobRequest, NodeProfile, PlacementError,
     ScaledWork, SimulatedGpu, StretchSink, Variant, Variation, Workload, find_gpu, find_node,
-    find_workload, has_workloads, parse_gpu_list, uuid,
+    has_workloads, parse_gpu_list, uuid,
 };
 use sweetspot_stats::Seed;
 use sweetspot_study::{Configuration, Failure, ReducedCap, Status};
@@ -68,7 +69,7 @@ impl SimulatedJob {
         let of_gpu = gpus[0].1.study.as_deref();
         let of_node = node.as_ref().map(|(name, _)| name.as_str());
         let study = of_node.filter(|study| has_workloads(study)).or(of_gpu);
-        let workload = find_workload(&spec.network, study, &spec.variant)?;
+        let workload = find_workload(&spec.network, study, &spec.variant, &gpus)?;
         let mut job = Self::from_profiles(gpus, node.map(|(_, node)| node), workload)?;
         job.items = spec.items.unwrap_or(job.items);
         Ok(job)
@@ -199,9 +200,12 @@ impl SimulatedJob {
             // No simulated run depends on the constants of predictions.
             let profile = GpuProfile {
                 kernels: None,
+                kernels_of: None,
                 ..gpu.profile.clone()
             };
-            let profile = stable_text(&profile).replace("kernels: None, ", "");
+            let profile = stable_text(&profile)
+                .replace("kernels: None, kernels_of: None, ", "")
+                .replace("multiprocessors: None, ", "");
             let work = stable_text(&gpu.work);
             print = print.label(&format!("{profile}{work}"));
         }
@@ -228,6 +232,7 @@ fn stable_text(value: &impl std::fmt::Debug) -> String {
     format!("{value:?}")
         .replace("ItemWork {", "On {")
         .replace("ScaledWork {", "Work {")
+        .replace(", iterations: []", "")
 }
 
 #[cfg(test)]

@@ -30,6 +30,8 @@ pub use host::{ENVIRONMENT, Host, ProfileText, SharedGpu};
 pub use job::{JobId, JobProgress};
 pub use live::{LiveGpu, Throttle, WriteDenied};
 pub use sensors::{LimitTimes, PowerSensor, Sample};
-pub use stand_in::{Amount, Finished, Serving, StandInError, StandInRequest, run_stand_in};
+pub use stand_in::{
+    Amount, FindWorkload, Finished, Serving, StandInError, StandInRequest, run_stand_in,
+};
 pub use temporary_host::{CreateHostError, HostParts, TemporaryHost};
 pub use virtual_gpu::VirtualGpu;

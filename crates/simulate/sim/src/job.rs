@@ -4,7 +4,7 @@ use sweetspot_quantity::{Bytes, Ratio, Seconds};
 use sweetspot_stats::Seed;
 
 use crate::physics::Load;
-use crate::profile::{GpuProfile, ItemWork, WorkloadProfile};
+use crate::profile::{GpuProfile, ItemWork, IterationWork, PartWork, WorkloadProfile};
 
 /// The batch size and the number of items that the user asks for; if `None`, those of the study that the
 /// profile was fitted to.
@@ -291,6 +291,30 @@ fn check_length(on: &ItemWork, batch: u64, items: u64) -> Result<(), JobError> {
     }
 }
 
+impl PartWork {
+    /// The part as a phase of a job.
+    fn to_phase(&self, variation: Variation) -> Phase {
+        Phase {
+            name: self.phase + 1,
+            load: Load::Kernels {
+                launch: self.launch * variation.work,
+                core: self.core * variation.work,
+                memory: self.memory * variation.work,
+                switching: self.switching * variation.switching,
+                memory_activity: self.memory_activity,
+            },
+        }
+    }
+}
+
+impl IterationWork {
+    /// The loads that an iteration puts on the GPU.
+    pub fn loads(&self) -> Vec<Load> {
+        let phases = self.parts.iter().map(|part| part.to_phase(Variation::NONE));
+        phases.map(|phase| phase.load).collect()
+    }
+}
+
 /// Computes the phases of a workload iteration with this batch size.
 fn phases(
     workload: &WorkloadProfile,
@@ -308,6 +332,10 @@ fn phases(
             host: (on.host_per_batch + on.host * items) * variation.work,
         },
     };
+    if let Some(work) = IterationWork::interpolate(&on.iterations, batch) {
+        let parts = work.parts.iter().map(|part| part.to_phase(variation));
+        return std::iter::once(host).chain(parts).collect();
+    }
     let kernels = workload
         .phases
         .iter()

@@ -29,13 +29,13 @@ pub use catalogue::{
 };
 pub use device::{SimulatedGpu, is_simulated, uuid};
 pub use job::{GradientExchange, Job, JobError, JobRequest, Phase, ScaledWork, Variation};
-pub use physics::{Bounds, Chip, Cycle, Limits, Load, State, Step};
+pub use physics::{Bounds, Chip, Cycle, Limits, Load, State, Steady, Step};
 pub use placement::{GpuListError, PlacementError, parse_gpu_list};
 pub use profile::{
     AllReduce, Cap, ConvAlgorithm, Core, Dataset, Fault, GpuProfile, HostPower, ItemWork,
-    KernelErrors, Kernels, Memory, MemoryNeed, Meter, Mode, NodeProfile, Peak, PhaseShare,
-    PowerDraw, ProfileError, Supply, Thermal, UnitUseFault, Variant, VariantError, WorkloadProfile,
-    parse_gpu, parse_node, parse_workload,
+    IterationWork, KernelErrors, Kernels, Memory, MemoryNeed, Meter, Mode, NodeProfile, PartWork,
+    Peak, PhaseShare, PowerDraw, ProfileError, Supply, Thermal, UnitUseFault, Variant,
+    VariantError, WorkloadProfile, parse_gpu, parse_node, parse_workload,
 };
 pub use requests::{ArrivalError, Arrivals, QueueStatus, RequestQueue};
 pub use run::{

@@ -7,8 +7,9 @@ use clap::{Args, Subcommand, ValueEnum};
 use sweetspot_control::hold::CapOn;
 use sweetspot_quantity::{Ratio, Seconds, Watts};
 use sweetspot_session::hold::{CapSource, parse_cap};
+use sweetspot_sim::Arrivals;
 
-use super::shared::{SudoArgs, parse_positive_seconds};
+use super::shared::{SudoArgs, parse_network, parse_positive_seconds};
 
 /// Get the highest throughput under a power cap.
 ///
@@ -126,6 +127,53 @@ pub struct HoldArgs {
     #[arg(long, value_name = "FILE")]
     pub export_svg: Option<PathBuf>,
 
+    /// Simulate this GPU and a program that serves requests on it in virtual time, in place of running a command.
+    #[arg(
+        long,
+        value_name = "GPU",
+        requires = "network",
+        conflicts_with_all = ["cmd", "device", "cap_file", "sensor", "patience"],
+        help_heading = "Simulation"
+    )]
+    pub simulate: Option<String>,
+
+    /// The workload: NETWORK, NETWORK@STUDY, an .onnx file, or a profile file of yours.
+    #[arg(long, value_name = "NAME|FILE", value_parser = parse_network, requires = "simulate", help_heading = "Simulation")]
+    pub network: Option<String>,
+
+    /// The dataset, for profiles that distinguish them: imagenet, caltech.
+    #[arg(
+        long,
+        value_name = "NAME",
+        requires = "simulate",
+        help_heading = "Simulation"
+    )]
+    pub dataset: Option<String>,
+
+    /// How long the program serves requests.
+    #[arg(long, value_name = "TIME", value_parser = parse_positive_seconds, default_value = "120s", help_heading = "Simulation")]
+    pub seconds: Seconds,
+
+    /// When requests arrive: closed (the next one as soon as the last one is answered), poisson:RATE (requests per
+    /// second), bursts:LOW,HIGH,PERIOD (two alternating rates), trace:FILE (seconds from the start, one per line)
+    /// [default: closed].
+    #[arg(
+        long,
+        value_name = "PROCESS",
+        requires = "simulate",
+        help_heading = "Simulation"
+    )]
+    pub arrivals: Option<Arrivals>,
+
+    /// Seed of all random numbers.
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 1,
+        help_heading = "Simulation"
+    )]
+    pub seed: u64,
+
     #[command(flatten)]
     pub sudo: SudoArgs,
 
@@ -134,7 +182,7 @@ pub struct HoldArgs {
     pub read_only: bool,
 
     /// The command to run.
-    #[arg(last = true, required = true, value_name = "CMD")]
+    #[arg(last = true, required_unless_present = "simulate", value_name = "CMD")]
     pub cmd: Vec<OsString>,
 }
 
@@ -243,5 +291,6 @@ Examples:
   sweetspot hold --below 300W --latency-p99 20ms --batches 1,2,4,8,16,32 -- python serve.py
   sweetspot hold --cap-file /run/power-cap --export-json held.json -- python serve.py
   sweetspot hold set 250W
+  sweetspot hold --below 450W --simulate h200 --network model.onnx
   sweetspot simulate --gpu nvidia_h200 -- sweetspot hold --below 300W -- sweetspot sim-workload \\
     --network resnet50 --infer --serve --seconds 20";

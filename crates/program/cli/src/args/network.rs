@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use sweetspot_network::{Convention, Precision, Shape};
 
-use super::shared::TextExportArgs;
+use super::shared::{CriteriaArgs, TextExportArgs};
 
 /// Count a network's operations, parameters and memory traffic.
 ///
@@ -57,6 +57,9 @@ pub struct NetworkArgs {
     /// Show the GFLOPS/W of each configuration of a study of this network, compared with the GPU's peak and SGEMM.
     #[arg(long, value_name = "STUDY")]
     pub study: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub criteria: CriteriaArgs,
 
     #[command(flatten)]
     pub export: TextExportArgs,

@@ -109,8 +109,8 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = WORKLOAD_EXAMPLES)]
 pub struct SimWorkloadArgs {
-    /// The workload: NETWORK, NETWORK@STUDY, or a profile file of yours.
-    #[arg(long, value_name = "NAME")]
+    /// The workload: NETWORK, NETWORK@STUDY, an .onnx file, or a profile file of yours.
+    #[arg(long, value_name = "NAME|FILE")]
     pub network: String,
 
     /// Items in a batch of one rank [default: as in the profile; with --serve, as `hold` requests].

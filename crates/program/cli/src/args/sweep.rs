@@ -146,7 +146,7 @@ pub struct SweepArgs {
     #[arg(long, value_name = "NODE", help_heading = "Simulation")]
     pub node: Option<String>,
 
-    /// The workload: NETWORK, NETWORK@STUDY, or a profile file of yours. Can be given several times: the networks are
+    /// The workload: NETWORK, NETWORK@STUDY, an .onnx file, or a profile file of yours. Can be given several times: the networks are
     /// swept one after the other, and each gets its own study.
     #[arg(long, value_name = "NAME", value_parser = parse_network, help_heading = "Simulation")]
     pub network: Vec<String>,

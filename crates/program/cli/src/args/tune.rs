@@ -61,7 +61,7 @@ pub struct TuneArgs {
     #[arg(long, value_name = "GPU[:N]", help_heading = "Simulation")]
     pub simulate: Option<String>,
 
-    /// The workload: NETWORK, NETWORK@STUDY, or a profile file of yours. Can be given several times: the networks run
+    /// The workload: NETWORK, NETWORK@STUDY, an .onnx file, or a profile file of yours. Can be given several times: the networks run
     /// one after the other in one job, so that the load changes.
     #[arg(long, value_name = "NAME", value_parser = parse_network, help_heading = "Simulation")]
     pub network: Vec<String>,

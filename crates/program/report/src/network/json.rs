@@ -1,10 +1,11 @@
 //! The document of a network's operations and bytes, `sweetspot.network/1`.
 
+use sweetspot_device::Knob;
 use sweetspot_document::common::SchemaName;
 use sweetspot_document::network as document;
 use sweetspot_network::{Bound, Cost, Counts, LayerCost, Limit, Network, Shape, Variant};
-use sweetspot_predict::Pass;
-use sweetspot_session::{GpuBounds, GpuPrediction, StudyEfficiency};
+use sweetspot_session::{BestSetting, GpuBounds, GpuPrediction, StudyEfficiency};
+use sweetspot_sim::Mode;
 
 use super::prediction::{intervals, slowest_layers};
 use super::text::NetworkView;
@@ -58,6 +59,7 @@ pub fn network_json(view: &NetworkView<'_>) -> document::Network {
         bound: view.gpu.map(gpu_bound),
         prediction: view
             .prediction
+            .and_then(|prediction| prediction.as_ref().ok())
             .map(|prediction| prediction_json(network, prediction)),
         study: view.study.map(study_efficiency),
     }
@@ -179,17 +181,18 @@ fn gpu_bound(gpu: &GpuBounds) -> document::GpuBound {
 /// Makes the entry of a prediction.
 fn prediction_json(network: &Network, on_gpu: &GpuPrediction) -> document::Prediction {
     let prediction = &on_gpu.prediction;
-    let intervals = intervals(network, on_gpu);
+    let intervals = intervals(on_gpu);
     let slowest = slowest_layers(network, on_gpu);
     document::Prediction {
         gpu: on_gpu.gpu.clone(),
         batch: prediction.batch,
-        mode: match prediction.pass {
-            Pass::Training => document::Mode::Train,
-            Pass::Inference => document::Mode::Infer,
+        mode: match prediction.mode {
+            Mode::Train => document::Mode::Train,
+            Mode::Infer => document::Mode::Infer,
         },
+        is_measured: !on_gpu.is_transferred,
         items_per_s: prediction.items_per_s(),
-        power_w: prediction.power.get(),
+        power_w: prediction.at_default.power.get(),
         energy_per_item_j: prediction.energy_per_item().get(),
         memory_bytes: prediction.memory.get(),
         largest_batch: on_gpu.largest_batch,
@@ -198,6 +201,7 @@ fn prediction_json(network: &Network, on_gpu: &GpuPrediction) -> document::Predi
             power_w: intervals.power,
             energy_per_item_j: intervals.energy_per_item,
         },
+        best: on_gpu.best.iter().map(best_setting).collect(),
         slowest_layers: slowest
             .map(|(name, time, share)| document::SlowLayer {
                 name: name.to_owned(),
@@ -205,6 +209,20 @@ fn prediction_json(network: &Network, on_gpu: &GpuPrediction) -> document::Predi
                 share: share.get(),
             })
             .collect(),
+    }
+}
+
+/// Makes the entry of the best value of a setting.
+fn best_setting(best: &BestSetting) -> document::BestSetting {
+    document::BestSetting {
+        setting: match best.knob {
+            Knob::PowerCap => document::PredictedSetting::PowerCapW,
+            _ => document::PredictedSetting::CoreClockMhz,
+        },
+        value: best.value,
+        interval95: best.interval,
+        energy_change: best.energy_change.get(),
+        time_change: best.time_change.get(),
     }
 }
 

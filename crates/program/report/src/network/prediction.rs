@@ -1,17 +1,16 @@
 //! What a network is predicted to cost on a GPU.
 
+use sweetspot_decide::Objective;
+use sweetspot_device::Knob;
 use sweetspot_network::Network;
-use sweetspot_predict::Pass;
 use sweetspot_quantity::{Ratio, Seconds};
-use sweetspot_session::GpuPrediction;
+use sweetspot_session::{BestSetting, GpuPrediction};
 
 use crate::table::Table;
 use crate::text::{Role, Text};
 
 /// The number of layers that are named as the slowest.
 const NAMED_LAYERS: usize = 5;
-/// By how much intervals widen if a part of the network could not be counted.
-const UNCOUNTED_WIDENING: f64 = 2.0;
 
 /// The intervals that hold 95 % of predictions.
 pub struct Intervals {
@@ -20,21 +19,18 @@ pub struct Intervals {
     pub energy_per_item: [f64; 2],
 }
 
-/// The intervals of a prediction; they are wider if a part of the network could not be counted.
-pub fn intervals(network: &Network, on_gpu: &GpuPrediction) -> Intervals {
+/// The intervals of a prediction. The power stays below the GPU's cap.
+pub fn intervals(on_gpu: &GpuPrediction) -> Intervals {
     let prediction = &on_gpu.prediction;
-    let widening = match network.is_fully_counted() {
-        true => 1.0,
-        false => UNCOUNTED_WIDENING,
-    };
     let interval = |value: f64, error: Ratio| {
-        let factor = 1.0 + widening * error.get();
+        let factor = 1.0 + error.get();
         [value / factor, value * factor]
     };
     let [time, power, energy] = prediction.errors;
     Intervals {
         items_per_s: interval(prediction.items_per_s(), time),
-        power: interval(prediction.power.get(), power),
+        power: interval(prediction.at_default.power.get(), power)
+            .map(|power| power.min(on_gpu.cap.get())),
         energy_per_item: interval(prediction.energy_per_item().get(), energy),
     }
 }
@@ -54,15 +50,15 @@ pub fn slowest_layers<'a>(
 }
 
 /// The tables and sentences about a prediction.
-pub fn prediction_parts(network: &Network, on_gpu: &GpuPrediction) -> Vec<Text> {
+pub fn prediction_parts(
+    network: &Network,
+    on_gpu: &GpuPrediction,
+    objective: Objective,
+) -> Vec<Text> {
     let prediction = &on_gpu.prediction;
-    let intervals = intervals(network, on_gpu);
-    let mode = match prediction.pass {
-        Pass::Inference => "inference",
-        Pass::Training => "training",
-    };
+    let intervals = intervals(on_gpu);
     let mut rows = Table::new(&[
-        &format!("Predicted on {}, {mode}", on_gpu.product),
+        &format!("Predicted on {}, {}", on_gpu.product, prediction.mode),
         "",
         "95 % interval",
     ]);
@@ -77,7 +73,7 @@ pub fn prediction_parts(network: &Network, on_gpu: &GpuPrediction) -> Vec<Text> 
     );
     add(
         "power [W]",
-        format!("{:.0}", prediction.power.get()),
+        format!("{:.0}", prediction.at_default.power.get()),
         range(intervals.power, 0),
     );
     add(
@@ -90,7 +86,20 @@ pub fn prediction_parts(network: &Network, on_gpu: &GpuPrediction) -> Vec<Text> 
         format!("{:.2}", prediction.memory.get() / 1e9),
         String::new(),
     );
+    for best in &on_gpu.best {
+        let (name, unit) = name_and_unit(best.knob);
+        add(
+            &format!("best {name} for {objective} [{unit}]"),
+            format!("{:.0}", best.value),
+            range(best.interval, 0),
+        );
+    }
     let mut parts = vec![Text::from(rows)];
+    if on_gpu.is_transferred {
+        let text = "Predicted, not measured: the constants are those of an NVIDIA H200, adapted to this GPU's data sheet. The intervals are assumed to be twice as wide.";
+        parts.push(Text::from(text.to_owned()).with_role(Role::Warning));
+    }
+    parts.extend(effects(&on_gpu.best));
     let slowest = slowest_layers(network, on_gpu);
     let slowest = slowest.map(|(name, _, share)| format!("{name} {:.0} %", 100.0 * share.get()));
     parts.push(
@@ -113,4 +122,37 @@ pub fn prediction_parts(network: &Network, on_gpu: &GpuPrediction) -> Vec<Text> 
         parts.push(Text::from(text).with_role(Role::Warning));
     }
     parts
+}
+
+/// The name of a setting and its unit.
+fn name_and_unit(knob: Knob) -> (String, &'static str) {
+    let unit = match knob {
+        Knob::PowerCap => "W",
+        _ => "MHz",
+    };
+    (knob.to_string(), unit)
+}
+
+/// What the best settings change, in a sentence; `None` if none of them changes anything.
+fn effects(best: &[BestSetting]) -> Option<Text> {
+    let changes: Vec<String> = best
+        .iter()
+        .filter(|best| !best.is_default)
+        .map(|best| {
+            let (_, unit) = name_and_unit(best.knob);
+            format!(
+                "{:.0} {unit} changes the energy of an item by {:+.1} % and its time by {:+.1} %",
+                best.value,
+                100.0 * best.energy_change.get(),
+                100.0 * best.time_change.get()
+            )
+        })
+        .collect();
+    (!changes.is_empty()).then(|| {
+        format!(
+            "{}. Lower caps and clocks were not measured: this follows from the voltage curve that the profile assumes.",
+            changes.join("; ")
+        )
+        .into()
+    })
 }

@@ -1,6 +1,8 @@
 //! A network's operations and bytes, for a terminal and as Markdown.
 
+use sweetspot_decide::Objective;
 use sweetspot_network::{Convention, Cost, Limit, Network};
+use sweetspot_predict::PredictionError;
 use sweetspot_session::{GpuBounds, GpuPrediction, StudyEfficiency};
 
 use super::prediction::prediction_parts;
@@ -28,8 +30,10 @@ pub struct NetworkView<'a> {
     pub cost: &'a Cost<'a>,
     /// Lower bounds of the network's time and energy on a GPU, if the user named one.
     pub gpu: Option<&'a GpuBounds>,
-    /// What the network is predicted to cost on that GPU, if its profile has the constants.
-    pub prediction: Option<&'a GpuPrediction>,
+    /// What the network is predicted to cost on that GPU, or why that is unknown.
+    pub prediction: Option<&'a Result<GpuPrediction, PredictionError>>,
+    /// The objective of the best settings.
+    pub objective: Objective,
     /// The network's efficiency as measured in a study, if the user named one.
     pub study: Option<&'a StudyEfficiency>,
     /// Whether the table has a row for each layer or for each kind of layer.
@@ -56,8 +60,12 @@ fn document(view: &NetworkView<'_>, narrow: bool) -> Text {
     if let Some(gpu) = view.gpu {
         parts.extend(lower_bound_sentence(view.cost, gpu).map(Text::from));
     }
-    if let Some(prediction) = view.prediction {
-        parts.extend(prediction_parts(view.network, prediction));
+    match view.prediction {
+        Some(Ok(prediction)) => {
+            parts.extend(prediction_parts(view.network, prediction, view.objective));
+        }
+        Some(Err(problem)) => parts.push(format!("No prediction: {problem}.").into()),
+        None => {}
     }
     if let Some(study) = view.study {
         parts.push(efficiency_in_study(study).into());

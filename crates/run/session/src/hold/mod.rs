@@ -12,6 +12,7 @@ mod power_reader;
 mod real;
 mod request;
 mod result;
+mod simulated;
 mod socket;
 mod verdict;
 
@@ -20,5 +21,6 @@ pub use error::HoldError;
 pub use real::hold;
 pub use request::{HoldKnob, HoldRequest, default_batches};
 pub use result::{HoldEnergy, HoldResult, HoldStatus, TimeSlice};
+pub use simulated::{SimulatedService, hold_simulated};
 pub use socket::{SetCapError, set_cap};
 pub use verdict::Verdict;

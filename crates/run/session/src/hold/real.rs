@@ -257,7 +257,7 @@ fn read_idle_power(gpu: &mut dyn HostDevice) -> Option<Watts> {
 }
 
 /// The configuration of the control algorithm, from the request and the device's knobs.
-fn hold_config(
+pub(super) fn hold_config(
     request: &HoldRequest,
     device: &Descriptor,
     cap: Watts,

@@ -12,10 +12,11 @@ use sweetspot_control::hold::{
     CompletedBatch, HoldActions, HoldConfig, HoldEvent, HoldSetting, HoldStatistics, HoldSummary,
     Holder, PowerReading,
 };
+use sweetspot_predict::find_workload;
 use sweetspot_quantity::{Ratio, Seconds, Watts};
 use sweetspot_sim::{
     Chip, GpuProfile, Job, JobError, JobRequest, Limits, Load, Phase, RequestQueue, ScaledWork,
-    State, Variant, Variation, Workload, find_gpu, find_workload,
+    State, Variant, Variation, Workload, find_gpu,
 };
 use sweetspot_stats::Seed;
 
@@ -42,8 +43,10 @@ pub struct SimulatedServer {
 impl SimulatedServer {
     /// Finds the GPU and the network by name or path.
     pub fn new(gpu: &str, network: &str, variant: &Variant) -> Result<Self, SimulationError> {
-        let (name, gpu) = find_gpu(gpu)?;
-        let workload = find_workload(network, gpu.study.as_deref(), variant)?;
+        let found = find_gpu(gpu)?;
+        let study = found.1.study.as_deref();
+        let workload = find_workload(network, study, variant, std::slice::from_ref(&found))?;
+        let (name, gpu) = found;
         let work = workload.work_on(&name, &gpu)?;
         Ok(Self {
             chip: Chip::new(&gpu),
@@ -163,6 +166,8 @@ impl<'a> HoldSimulation<'a> {
                 notices: Vec::new(),
                 changes: Vec::new(),
                 windows: 0,
+                first: setting,
+                unused: None,
                 last: setting,
                 samples: Vec::new(),
                 latencies: Vec::new(),
@@ -212,6 +217,9 @@ impl<'a> HoldSimulation<'a> {
             self.send(HoldEvent::BatchCompleted(done));
         }
         self.outcome.summary = self.statistics.summary();
+        let settled = self.outcome.summary;
+        let settled = settled.settle_time.and(settled.settled_power);
+        self.outcome.unused = settled.and_then(|power| self.holder.unused_power(power));
         self.outcome.windows = self.holder.window_count();
         self.outcome.last = self.setting;
         Ok(self.outcome)

@@ -1,6 +1,6 @@
 //! The outcome of a simulated run of `hold`.
 
-use sweetspot_control::hold::{HoldNotice, HoldSetting, HoldSummary};
+use sweetspot_control::hold::{HoldNotice, HoldSetting, HoldSummary, UnusedPower};
 use sweetspot_quantity::{Megahertz, Seconds, Watts};
 
 use sweetspot_stats::weighted_p99;
@@ -27,6 +27,10 @@ pub struct HoldOutcome {
     pub notices: Vec<(Seconds, HoldNotice)>,
     /// The control algorithm's changes of setting: the time, the number of the measurement window, and the new setting.
     pub changes: Vec<(Seconds, u64, HoldSetting)>,
+    /// The setting at the start of the simulated run.
+    pub first: HoldSetting,
+    /// The power that was left below the cap after the setting settled, and what would use it.
+    pub unused: Option<UnusedPower>,
     /// The number of measurement windows that the control algorithm has evaluated.
     pub windows: u64,
     /// The setting at the end of the simulated run.

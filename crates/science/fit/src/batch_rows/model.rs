@@ -313,6 +313,7 @@ impl<'a> Model<'a> {
                 memory_per_batch: part(Parameter::PerBatch, 1.0) * (item * self.largest as f64),
                 switching: Ratio::new(at.get(Parameter::Switching).exp()),
                 memory_activity: Ratio::new(1.0),
+                iterations: Vec::new(),
             }],
         })
     }

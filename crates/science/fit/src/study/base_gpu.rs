@@ -70,6 +70,7 @@ impl BaseGpu {
             thermal: sheet.map_or_else(usual_thermal, |sheet| sheet.thermal.clone()),
             cap,
             kernels: None,
+            kernels_of: None,
             faults: Vec::new(),
         };
         Self {
@@ -104,6 +105,7 @@ fn core(device: &Descriptor, sheet: Option<&GpuProfile>, assumed: &mut Vec<&'sta
     let units = sheet.map_or(ASSUMED_UNITS, |sheet| sheet.core.units);
     let new_core = |min: Megahertz, default, max, step| Core {
         units,
+        multiprocessors: sheet.and_then(|sheet| sheet.core.multiprocessors),
         min,
         default,
         max,
@@ -306,6 +308,7 @@ mod tests {
             let (min, max, step) = grid(&levels).unwrap();
             let core = Core {
                 units: 1,
+                multiprocessors: None,
                 min,
                 default: levels[0],
                 max,

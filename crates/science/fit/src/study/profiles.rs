@@ -143,6 +143,7 @@ fn workload(
             memory_per_batch: Seconds::new(physics.memory_per_batch),
             switching: Ratio::new(1.0),
             memory_activity: Ratio::new(1.0),
+            iterations: Vec::new(),
         }],
     }
 }

@@ -1,6 +1,6 @@
 //! Why the simulated program `sim-workload` cannot run.
 
-use sweetspot_sim::{ArrivalError, CatalogueError, PlacementError};
+use sweetspot_sim::{ArrivalError, PlacementError};
 
 use crate::HostError;
 
@@ -13,9 +13,9 @@ pub enum StandInError {
     /// The simulated host cannot be used.
     #[error(transparent)]
     Host(#[from] HostError),
-    /// The workload's profile is missing or cannot be used.
+    /// The workload cannot be found.
     #[error(transparent)]
-    Catalogue(#[from] CatalogueError),
+    Workload(Box<dyn std::error::Error + Send + Sync>),
     /// The workload cannot run on the GPU.
     #[error(transparent)]
     Placement(#[from] PlacementError),

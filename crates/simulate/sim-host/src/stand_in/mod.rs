@@ -14,7 +14,7 @@ use std::io::Write;
 
 use sweetspot_link::Writer;
 use sweetspot_quantity::{Joules, Seconds};
-use sweetspot_sim::{AllReduce, Variant, Workload, find_workload, has_workloads};
+use sweetspot_sim::{AllReduce, GpuProfile, Variant, Workload, has_workloads};
 
 use crate::{Host, SharedGpu};
 use progress::ProgressPrinter;
@@ -64,9 +64,18 @@ pub struct Finished {
     pub p99: Option<Seconds>,
 }
 
+/// Finds a workload by its name, the study that is preferred, its variant, and the name and profile of each GPU.
+pub type FindWorkload = dyn Fn(
+    &str,
+    Option<&str>,
+    &Variant,
+    &[(String, GpuProfile)],
+) -> Result<Workload, Box<dyn std::error::Error + Send + Sync>>;
+
 /// Runs `sim-workload`, which prints its progress to `out` as a training script does.
 pub fn run_stand_in(
     request: &StandInRequest,
+    find: &FindWorkload,
     out: &mut impl Write,
 ) -> Result<Finished, StandInError> {
     let host = Host::from_environment().ok_or(StandInError::NoHost)??;
@@ -77,10 +86,14 @@ pub fn run_stand_in(
             visible: visible.len(),
         });
     }
+    let gpus = match request.serving {
+        Some(_) => &visible[..1],
+        None => &visible[..request.ranks],
+    };
+    let workload = find_on_host(&host, gpus, request, find)?;
     if let Some(serving) = &request.serving {
-        return serve::serve(request, serving, (&host, visible[0]), out);
+        return serve::serve(request, serving, &workload, visible[0], out);
     }
-    let workload = find_profile(&host, visible[0], request)?;
     let mut ranks = Vec::new();
     for gpu in &visible[..request.ranks] {
         ranks.push(Rank::new(gpu, &workload, request)?);
@@ -99,17 +112,21 @@ pub fn run_stand_in(
     Ok(finished)
 }
 
-/// Finds the workload profile: that of the node's study if it has workloads, otherwise that of the GPU's
-/// study.
-fn find_profile(
+/// Finds the workload: that of the node's study if it has workloads, otherwise that of the first GPU's study.
+fn find_on_host(
     host: &Host,
-    gpu: &SharedGpu,
+    gpus: &[&SharedGpu],
     request: &StandInRequest,
+    find: &FindWorkload,
 ) -> Result<Workload, StandInError> {
     let of_node = host.node().map(|(name, _)| name.as_str());
     let study = of_node.filter(|study| has_workloads(study));
-    let study = study.or(gpu.profile().study.as_deref());
-    Ok(find_workload(&request.network, study, &request.variant)?)
+    let study = study.or(gpus.first().and_then(|gpu| gpu.profile().study.as_deref()));
+    let named = gpus
+        .iter()
+        .map(|gpu| (gpu.name().to_owned(), gpu.profile().clone()));
+    let named: Vec<_> = named.collect();
+    find(&request.network, study, &request.variant, &named).map_err(StandInError::Workload)
 }
 
 /// The GPUs that a CUDA program would see if `CUDA_VISIBLE_DEVICES` had this value, in CUDA's order. As in

@@ -15,7 +15,7 @@ use sweetspot_sim::{
 use super::progress::ProgressPrinter;
 use super::rank::{Rank, out_of_memory};
 use super::{Amount, Finished, StandInError, StandInRequest, seconds};
-use crate::{Host, SharedGpu};
+use crate::SharedGpu;
 
 /// How `sim-workload` serves requests.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -34,10 +34,10 @@ const QUEUED_TIME: Seconds = Seconds::new(0.04);
 pub fn serve(
     request: &StandInRequest,
     serving: &Serving,
-    (host, gpu): (&Host, &SharedGpu),
+    workload: &Workload,
+    gpu: &SharedGpu,
     out: &mut impl Write,
 ) -> Result<Finished, StandInError> {
-    let workload = super::find_profile(host, gpu, request)?;
     let work = workload.work_on(gpu.name(), gpu.profile())?;
     let requests = RequestQueue::new(&serving.arrivals, serving.seed)?;
     // Memory for one item is reserved now; larger batches reserve theirs later.
@@ -46,7 +46,7 @@ pub fn serve(
         amount: Amount::Items(1),
         ..request.clone()
     };
-    let rank = Rank::new(gpu, &workload, &first)?;
+    let rank = Rank::new(gpu, workload, &first)?;
     // The server itself reports over the link.
     let mut printer = ProgressPrinter::new(out, None);
     let items = match request.amount {

@@ -11,21 +11,21 @@ use crate::profile::GpuProfile;
 /// The physical constants of a GPU, from which its power, clock and temperature are computed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Chip {
-    voltage: Voltage,
+    pub(super) voltage: Voltage,
     default_clock: f64,
-    lowest_clock: f64,
+    pub(super) lowest_clock: f64,
     default_memory_clock: f64,
-    idle: f64,
-    context: f64,
-    memory: f64,
-    core: f64,
-    settling: DecayRate,
-    recovery: DecayRate,
-    ambient: f64,
-    degrees_per_watt: f64,
+    pub(super) idle: f64,
+    pub(super) context: f64,
+    pub(super) memory: f64,
+    pub(super) core: f64,
+    pub(super) settling: DecayRate,
+    pub(super) recovery: DecayRate,
+    pub(super) ambient: f64,
+    pub(super) degrees_per_watt: f64,
     warming: DecayRate,
-    idle_temperature: f64,
-    leakage_per_degree: f64,
+    pub(super) idle_temperature: f64,
+    pub(super) leakage_per_degree: f64,
 }
 
 /// The clock counts as settled if its distance from the governor's target, relative to the default clock, is
@@ -233,22 +233,28 @@ impl Chip {
         // Kernels that wait to be launched draw no power; the governor sees the mean.
         let now_busy = busy(state.target);
         let below_core = draw.waiting + draw.memory * now_busy;
-        let target = self.target(state, limits, below_core, draw.core * now_busy);
+        let target = self.target(state.target, limits, below_core, draw.core * now_busy);
         state.target = target;
         let (clock, time, done) = self.move_clock(state, target, left, at_most, whole);
         let running = draw.memory + draw.core * self.voltage.switching_power(clock);
         (time, draw.waiting + running * busy(clock), done)
     }
 
-    /// The clock that the governor aims for: the highest clock at which the power is below the cap.
-    fn target(&self, state: &State, limits: &Limits, below_core: f64, core_power: f64) -> f64 {
+    /// The clock that the governor aims for: the highest clock at which the power is below the cap. `guess` is near it.
+    pub(super) fn target(
+        &self,
+        guess: f64,
+        limits: &Limits,
+        below_core: f64,
+        core_power: f64,
+    ) -> f64 {
         let highest = limits.highest_clock;
         if below_core + core_power * self.voltage.switching_power(highest) <= limits.cap {
             return highest;
         }
         let allowed = ((limits.cap - below_core) / core_power).max(0.0);
         self.voltage
-            .clock_for(allowed, state.target)
+            .clock_for(allowed, guess)
             .clamp(self.lowest_clock.min(highest), highest)
     }
 
@@ -327,7 +333,7 @@ struct KernelPower {
 
 /// The time of kernels whose launches overlap with them: about the longer of both times. It is somewhat more
 /// if both are similar, because some kernels are then shorter than their own launch.
-fn overlapped(launch: f64, kernels: f64) -> f64 {
+pub(super) fn overlapped(launch: f64, kernels: f64) -> f64 {
     if launch <= 0.0 {
         return kernels;
     }

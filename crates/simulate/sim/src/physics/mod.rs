@@ -8,8 +8,10 @@ mod chip;
 mod cycle;
 mod decay;
 mod state;
+mod steady;
 mod voltage;
 
 pub use chip::Chip;
 pub use cycle::Cycle;
 pub use state::{Bounds, Limits, Load, State, Step};
+pub use steady::Steady;

@@ -45,6 +45,9 @@ pub struct GpuProfile {
     /// The constants from which the time and energy of networks are predicted; absent if they are unknown. They come last
     /// in a profile.
     pub kernels: Option<Kernels>,
+    /// The name of the profile whose constants for predictions are used, adapted to this GPU's data sheet, because no
+    /// network was measured on this GPU.
+    pub kernels_of: Option<String>,
     /// The faults that are simulated on this GPU; usually none.
     #[serde(default, rename = "fault")]
     pub faults: Vec<Fault>,
@@ -61,6 +64,8 @@ fn default_noise() -> Ratio {
 pub struct Core {
     /// The number of arithmetic units (CUDA cores).
     pub units: u64,
+    /// The number of multiprocessors; one for 128 arithmetic units if absent.
+    pub multiprocessors: Option<u64>,
     /// The lowest core clock.
     pub min: Megahertz,
     /// The core clock if none is set and the power cap does not limit it.
@@ -75,7 +80,16 @@ pub struct Core {
     pub voltage_floor: Ratio,
 }
 
+/// The usual number of arithmetic units of a multiprocessor.
+const UNITS_PER_MULTIPROCESSOR: u64 = 128;
+
 impl Core {
+    /// The number of multiprocessors.
+    pub fn multiprocessor_count(&self) -> u64 {
+        let usual = self.units / UNITS_PER_MULTIPROCESSOR;
+        self.multiprocessors.unwrap_or(usual).max(1)
+    }
+
     /// The core clocks that can be set, in ascending order. As in the driver's list, they are rounded down to
     /// whole megahertz.
     pub fn levels(&self) -> Vec<Megahertz> {

@@ -51,6 +51,9 @@ impl Core {
     /// Checks the number, clocks and voltage of the cores.
     fn check(&self) -> Result<(), Problem> {
         check::count("core.units", self.units, 1_000_000)?;
+        if let Some(count) = self.multiprocessors {
+            check::count("core.multiprocessors", count, self.units)?;
+        }
         check::within(
             "core.min",
             self.min,

@@ -28,6 +28,8 @@ pub struct Kernels {
     pub grouped: Ratio,
     /// The relative speed of a product whose channels are not a multiple of 8.
     pub misaligned: Ratio,
+    /// The relative speed of a product with an odd number of columns.
+    pub unaligned: Ratio,
     /// The relative speed of a convolution in groups whose size is not a power of two.
     pub misaligned_groups: Ratio,
     /// The relative speed of a convolution with a window other than 1 x 1 and 3 x 3.
@@ -66,6 +68,10 @@ pub struct KernelErrors {
     pub power: Ratio,
     /// Of the energy of an item in inference.
     pub energy: Ratio,
-    /// Of time, power and energy in training.
-    pub training: Ratio,
+    /// Of the time of an item in training.
+    pub training_time: Ratio,
+    /// Of the power in training.
+    pub training_power: Ratio,
+    /// Of the energy of an item in training.
+    pub training_energy: Ratio,
 }

@@ -3,6 +3,7 @@
 mod fault;
 mod gpu;
 mod gpu_checks;
+mod iteration;
 mod kernels;
 mod locate;
 mod node;
@@ -11,6 +12,7 @@ mod workload;
 
 pub use fault::{Fault, UnitUseFault};
 pub use gpu::{Cap, Core, GpuProfile, Memory, Peak, PowerDraw, Thermal};
+pub use iteration::{IterationWork, PartWork};
 pub use kernels::{KernelErrors, Kernels};
 pub use locate::ProfileError;
 pub use node::{AllReduce, HostPower, Meter, NodeProfile, Supply};

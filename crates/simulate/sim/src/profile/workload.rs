@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use sweetspot_quantity::{Bytes, Ratio, Seconds};
 
+use super::iteration::IterationWork;
 use super::variant::{ConvAlgorithm, Dataset};
 use super::{Problem, Profile, check, problem};
 
@@ -127,6 +128,10 @@ pub struct ItemWork {
     pub switching: Ratio,
     /// The memory power while kernels run, relative to the GPU's `power.memory`.
     pub memory_activity: Ratio,
+    /// The work of an iteration at several batch sizes, in ascending order, if it does not follow from that of an item:
+    /// these replace the values above for the device, except in estimates of a run's length.
+    #[serde(default, rename = "iteration", skip_serializing_if = "Vec::is_empty")]
+    pub iterations: Vec<IterationWork>,
 }
 
 /// The keys that the list `fitted` of a workload may contain, for all GPUs together.
@@ -149,13 +154,13 @@ const FITTABLE_ON: [&str; 9] = [
 const RESERVED_PHASES: [&str; 3] = ["host", "startup", "exchange"];
 
 /// The maximum number of items in a run; more would take years on any GPU.
-const MAX_ITEMS: u64 = 1_000_000_000;
+pub(super) const MAX_ITEMS: u64 = 1_000_000_000;
 
 /// The length of a day: the longest time that a profile may contain.
-const DAY: Seconds = Seconds::new(86_400.0);
+pub(super) const DAY: Seconds = Seconds::new(86_400.0);
 
 /// The highest factor that a profile may contain.
-const MAX_RATIO: Ratio = Ratio::new(100.0);
+pub(super) const MAX_RATIO: Ratio = Ratio::new(100.0);
 
 /// The sum of all phases' shares may differ from 1 by this much, because shares are written with few digits.
 const SHARE_TOLERANCE: f64 = 0.002;
@@ -190,6 +195,7 @@ impl Profile for WorkloadProfile {
                 return Err(problem(format!("on.{index}.gpu"), message));
             }
             check_item_work(index, on)?;
+            on.check_iterations(&format!("on.{index}"), self.phases.len())?;
         }
         Ok(())
     }

@@ -16,8 +16,12 @@ mod cost;
 mod kernel;
 mod prediction;
 mod rates;
+mod work;
+mod workload;
 
 pub use cost::KernelCost;
 pub use kernel::{Kernel, Product, Work, kernels};
-pub use prediction::{LayerPrediction, Pass, Prediction, PredictionError, predict};
-pub use rates::GpuRates;
+pub use prediction::{LayerPrediction, Prediction, PredictionError, Predictor};
+pub use rates::{GpuRates, has_predictions};
+pub use work::iteration_work;
+pub use workload::{WorkloadError, find_workload, largest_batch, predicted_precision};

@@ -12,8 +12,6 @@ const SPLITS: [f64; 2] = [1.0, 4.0];
 const CACHED_BYTES: f64 = 30e6;
 /// Groups with fewer channels than this do not fill the matrix units.
 const FULL_GROUP: f64 = 64.0;
-/// Products with more columns than this are padded, so that their alignment does not matter.
-const PADDED_COLUMNS: f64 = 1000.0;
 /// The number of channels that products are aligned to.
 const ALIGNMENT: f64 = 8.0;
 /// The windows of convolutions for which there are fast kernels: 1 x 1 and 3 x 3.
@@ -122,15 +120,22 @@ impl KernelCost {
         }
     }
 
-    /// The energy in joules, with `switching` as the energy of the cores relative to that at the default clock.
-    pub fn energy(&self, switching: f64, gpu: &GpuRates) -> f64 {
+    /// The energy at the default clock, in joules.
+    pub fn energy(&self, gpu: &GpuRates) -> f64 {
+        gpu.kernels.base_power.get() * self.time + self.core_energy(gpu) + self.memory_energy(gpu)
+    }
+
+    /// The part of the energy that depends on the voltage of the cores, at the default clock, in joules.
+    pub fn core_energy(&self, gpu: &GpuRates) -> f64 {
         let constants = &gpu.kernels;
-        let moved = self.memory_bytes * constants.memory_energy
-            + self.cache_bytes * constants.cache_energy * switching;
-        let computed = self.operations * constants.operation_energy * switching;
-        constants.base_power.get() * self.time
-            + constants.vector_power.get() * self.vector_time * switching
-            + 1e-12 * (moved + computed)
+        let picojoules = self.cache_bytes * constants.cache_energy
+            + self.operations * constants.operation_energy;
+        constants.vector_power.get() * self.vector_time + 1e-12 * picojoules
+    }
+
+    /// The energy of the memory, in joules.
+    pub fn memory_energy(&self, gpu: &GpuRates) -> f64 {
+        1e-12 * self.memory_bytes * gpu.kernels.memory_energy
     }
 }
 
@@ -152,12 +157,13 @@ impl Product {
     fn slowness(&self, gpu: &GpuRates) -> f64 {
         let is_odd = |count: f64| count % ALIGNMENT > 0.0;
         let channels = self.channels.unwrap_or(self.inner);
-        let is_misaligned = channels > ALIGNMENT && is_odd(channels)
-            || self.columns < PADDED_COLUMNS && is_odd(self.columns);
-        let mut slowness = 1.0;
-        if is_misaligned {
-            slowness /= gpu.kernels.misaligned.get();
-        }
+        let is_misaligned = channels > ALIGNMENT && is_odd(channels) || is_odd(self.columns);
+        let is_unaligned = self.columns % 2.0 > 0.0 && self.columns > 1.0;
+        let mut slowness = match (is_unaligned, is_misaligned) {
+            (true, _) => 1.0 / gpu.kernels.unaligned.get(),
+            (false, true) => 1.0 / gpu.kernels.misaligned.get(),
+            (false, false) => 1.0,
+        };
         if self.has_other_window() {
             slowness /= gpu.kernels.other_windows.get();
         }

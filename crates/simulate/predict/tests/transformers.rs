@@ -6,8 +6,8 @@ use std::process::Command;
 use sweetspot_network::{
     Arithmetic, Kind, Layer, Network, OnnxOptions, Precision, Shape, built_in, parse, read_onnx,
 };
-use sweetspot_predict::{Kernel, Pass, Product, Work, kernels, predict};
-use sweetspot_sim::find_gpu;
+use sweetspot_predict::{Kernel, Predictor, Product, Work, kernels};
+use sweetspot_sim::{Mode, find_gpu};
 
 fn folder(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -71,8 +71,8 @@ fn vit_b_16_costs_what_the_exported_file_does() {
     for batch in [1, 8, 64, 256] {
         let rate = |network: &Network| {
             let at = (name.as_str(), &gpu);
-            let predicted = predict(network, at, Precision::Bf16, batch, Pass::Inference);
-            predicted.unwrap().items_per_s()
+            let predictor = Predictor::new(network, at, Precision::Bf16, Mode::Infer).unwrap();
+            predictor.predict(batch).items_per_s()
         };
         let off = rate(&own) / rate(&exported) - 1.0;
         assert!(off.abs() < 0.03, "batch {batch}: {off}");
