@@ -2,7 +2,8 @@
 //! `cargo run --release -p sweetspot-benchmarks --bin hold [PART]`.
 //!
 //! Parts: `jobs`, `caps`, `joint`, `sets`, `others`, `best`, `decision`; without a part, all of them run. `one` shows a single
-//! hold.
+//! hold. About batch_sizer_2021: `dvfs [SENSOR] [ALPHA] [SEED]` compares the paper's algorithms with its baseline, `peaks` shows the
+//! highest reading of every batch size and clock in its jobs, and `figure-2` the readings of that figure.
 #![cfg_attr(
     not(test),
     deny(clippy::unwrap_used, clippy::expect_used, clippy::panic)
@@ -11,6 +12,7 @@
 mod best;
 mod evaluation;
 mod fixed;
+mod published;
 
 use std::collections::BTreeSet;
 use std::time::Instant;
@@ -19,7 +21,6 @@ use anyhow::{Context, Result};
 use sweetspot_control::hold::{
     CompletedBatch, DeviceKnob, HoldConfig, HoldEvent, HoldMode, Holder, PowerReading, fine_batches,
 };
-use sweetspot_papers::batch_sizer_2021::tables::read_jobs;
 use sweetspot_quantity::{Megahertz, Seconds, Watts};
 use sweetspot_sim::Variant;
 use sweetspot_stats::Seed;
@@ -51,7 +52,16 @@ fn main() -> Result<()> {
     let part = std::env::args().nth(1);
     let is_requested = |name: &str| part.as_deref().is_none_or(|part| part == name);
     if is_requested("jobs") {
-        run_published_jobs()?;
+        published::run_jobs()?;
+    }
+    match part.as_deref() {
+        Some("dvfs") => {
+            let arguments: Vec<String> = std::env::args().skip(2).collect();
+            return published::compare_with_dvfs(&arguments);
+        }
+        Some("peaks") => return published::print_peaks(),
+        Some("figure-2") => return published::print_figure_2(),
+        _ => {}
     }
     if is_requested("caps") {
         let step = std::env::args().nth(2).and_then(|step| step.parse().ok());
@@ -118,7 +128,7 @@ fn run_one_hold() -> Result<()> {
     let mode = HoldMode::ALL.iter().find(has_name);
     let mode = mode.context("unknown mode")?;
     let conditions = Conditions {
-        sensor: SENSORS[usize::from(sensor == "Buffered")],
+        sensor: published::find_sensor(sensor)?,
         ..Conditions::steady(Seconds::new(600.0), seed.parse()?)
     };
     for (size, fixed) in sizes.iter().zip(measure_fixed_sizes(&server, &sizes)?) {
@@ -129,34 +139,6 @@ fn run_one_hold() -> Result<()> {
         println!("{:8.2} s window {windows}: {setting:?}", at.get());
     }
     println!("{:?}\n{:#?}", held.notices, held.summary);
-    Ok(())
-}
-
-/// Runs the jobs of table 2 of batch_sizer_2021 under every mode.
-fn run_published_jobs() -> Result<()> {
-    for job in read_jobs()? {
-        let server = server(job.network, &job.dataset)?;
-        print!(
-            "{:2} {:15} {:8} {:4.0} W",
-            job.job,
-            job.network,
-            job.dataset,
-            job.power_cap.get()
-        );
-        for mode in HoldMode::ALL {
-            let config = hold_config(mode, job.power_cap, &SIZES);
-            let held = server.hold(config, &Conditions::steady(Seconds::new(600.0), 1))?;
-            let s = &held.summary;
-            print!(
-                " | {mode} {:.0}/s {:.1} % w{}",
-                s.items_per_s,
-                100.0 * s.violation_share.map_or(f64::NAN, |share| share.get()),
-                s.settle_windows
-                    .map_or("-".to_owned(), |windows| windows.to_string()),
-            );
-        }
-        println!();
-    }
     Ok(())
 }
 

@@ -1,7 +1,7 @@
 //! `sweetspot hold` and `sweetspot hold set`.
 
 use anyhow::{Result, bail};
-use sweetspot_control::hold::{HoldGoal, HoldMode, fine_batches};
+use sweetspot_control::hold::{CapOn, HoldGoal, HoldMode, fine_batches};
 use sweetspot_device::SensorKind;
 use sweetspot_report::{Line, Text, figure_svg, hold_figure, hold_json, hold_text};
 use sweetspot_session::hold::{
@@ -64,12 +64,14 @@ pub fn run(args: HoldArgs) -> Result<Outcome> {
 
 /// The request that the flags describe; `keep_stdout` reserves standard output for a document.
 fn request(args: &HoldArgs, keep_stdout: bool) -> HoldRequest {
+    let mode = args.mode.map(hold_mode);
+    let default_cap_on = mode.map_or_else(CapOn::default, HoldMode::default_cap_on);
     HoldRequest {
         device: args.device.clone(),
         command: args.cmd.clone(),
         cap: args.below,
         cap_file: args.cap_file.clone(),
-        cap_on: args.cap_on.unwrap_or_default(),
+        cap_on: args.cap_on.unwrap_or(default_cap_on),
         knob: match args.knob {
             KnobName::Auto => HoldKnob::Auto,
             KnobName::Batch => HoldKnob::Batch,
@@ -77,15 +79,7 @@ fn request(args: &HoldArgs, keep_stdout: bool) -> HoldRequest {
             KnobName::PowerCap => HoldKnob::PowerCap,
             KnobName::Joint => HoldKnob::Joint,
         },
-        mode: args.mode.map(|mode| match mode {
-            ModeName::Robust => HoldMode::Robust,
-            ModeName::Paper => HoldMode::Paper,
-            ModeName::Text => HoldMode::Text,
-            ModeName::Windowed => HoldMode::Windowed,
-            ModeName::Dvfs => HoldMode::Dvfs,
-            ModeName::StepUp => HoldMode::StepUp,
-            ModeName::Joint => HoldMode::Joint,
-        }),
+        mode,
         goal: match args.objective {
             ObjectiveName::Throughput => HoldGoal::Throughput,
             ObjectiveName::EnergyPerItem => HoldGoal::EnergyPerItem,
@@ -111,6 +105,19 @@ fn request(args: &HoldArgs, keep_stdout: bool) -> HoldRequest {
         // A simulated device may be set.
         read_only: args.simulate.is_none() && (args.read_only || is_read_only()),
         keep_stdout,
+    }
+}
+
+/// The control algorithm that a flag names.
+const fn hold_mode(name: ModeName) -> HoldMode {
+    match name {
+        ModeName::Robust => HoldMode::Robust,
+        ModeName::Paper => HoldMode::Paper,
+        ModeName::Text => HoldMode::Text,
+        ModeName::Windowed => HoldMode::Windowed,
+        ModeName::Dvfs => HoldMode::Dvfs,
+        ModeName::StepUp => HoldMode::StepUp,
+        ModeName::Joint => HoldMode::Joint,
     }
 }
 

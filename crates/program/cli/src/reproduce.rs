@@ -39,7 +39,7 @@ pub fn run(args: &ReproduceArgs) -> Result<Outcome> {
             .markdown(|| reproduction_markdown(&study)),
     );
     Ok(Outcome {
-        is_met: study.is_within(),
+        is_met: study.confirms_paper(),
         written,
         ..Outcome::DONE
     })

@@ -3,6 +3,7 @@
 //! All tests are one binary, which is linked only once. A new file must be declared here.
 
 mod architecture;
+mod batch_sizer;
 mod common;
 #[path = "common/host.rs"]
 mod host;

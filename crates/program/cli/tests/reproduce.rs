@@ -11,11 +11,11 @@ const PAPERS: [&str; 5] = [
     "node-power-capping-2023",
 ];
 
-fn folder() -> tempfile::TempDir {
+pub fn folder() -> tempfile::TempDir {
     tempfile::tempdir().unwrap()
 }
 
-fn json(paper: &str, seed: u64) -> (Option<i32>, Value) {
+pub fn json(paper: &str, seed: u64) -> (Option<i32>, Value) {
     let folder = folder();
     let seed = seed.to_string();
     let args = ["reproduce", paper, "--seed", &seed, "--export-json", "-"];
@@ -25,7 +25,7 @@ fn json(paper: &str, seed: u64) -> (Option<i32>, Value) {
     (output.status.code(), document)
 }
 
-fn rows(document: &Value) -> &[Value] {
+pub fn rows(document: &Value) -> &[Value] {
     document["rows"].as_array().unwrap()
 }
 
@@ -42,7 +42,18 @@ fn notes(document: &Value, labels: &[(&str, &str)]) -> Vec<String> {
         .collect()
 }
 
-fn assert_is_met_with_three_seeds(paper: &str) {
+/// The sentences of the conclusions that do not hold.
+pub fn failed_conclusions(document: &Value) -> Vec<&str> {
+    let conclusions = document["conclusions"].as_array().unwrap().iter();
+    let failed = conclusions.filter(|conclusion| conclusion["holds"] == false);
+    failed
+        .map(|conclusion| conclusion["conclusion"].as_str().unwrap())
+        .collect()
+}
+
+/// Checks that every tolerance is met with three seeds, and that exactly these conclusions fail, which the exit code
+/// says.
+fn assert_is_met_except(paper: &str, failed: &[&str]) {
     for seed in [1, 2, 3] {
         let (code, document) = json(paper, seed);
         let missed: Vec<&Value> = rows(&document)
@@ -50,38 +61,39 @@ fn assert_is_met_with_three_seeds(paper: &str) {
             .filter(|row| row["within"] == false)
             .collect();
         assert_eq!(
-            code,
-            Some(0),
+            document["within"], true,
             "{paper}, seed {seed}: {:#?} {missed:#?}",
             document["counted"]
         );
-        assert_eq!(document["within"], true);
+        assert_eq!(
+            failed_conclusions(&document),
+            failed,
+            "{paper}, seed {seed}"
+        );
+        assert_eq!(document["confirmed"], failed.is_empty());
+        assert_eq!(code, Some(i32::from(!failed.is_empty())));
     }
 }
 
 #[test]
 fn power_capping_2022_is_met_with_three_seeds() {
-    assert_is_met_with_three_seeds("power-capping-2022");
+    assert_is_met_except("power-capping-2022", &[]);
 }
 
 #[test]
-fn dvfs_2019_is_met_with_three_seeds() {
-    assert_is_met_with_three_seeds("dvfs-2019");
+fn dvfs_2019_is_met_with_three_seeds_except_one_conclusion() {
+    let failed = "the 2080 Ti is most efficient in inference at a high core clock";
+    assert_is_met_except("dvfs-2019", &[failed]);
 }
 
 #[test]
 fn node_power_capping_2023_is_met_with_three_seeds() {
-    assert_is_met_with_three_seeds("node-power-capping-2023");
+    assert_is_met_except("node-power-capping-2023", &[]);
 }
 
 #[test]
 fn multi_gpu_2018_is_met_with_three_seeds() {
-    assert_is_met_with_three_seeds("multi-gpu-2018");
-}
-
-#[test]
-fn batch_sizer_2021_is_met_with_three_seeds() {
-    assert_is_met_with_three_seeds("batch-sizer-2021");
+    assert_is_met_except("multi-gpu-2018", &[]);
 }
 
 #[test]
@@ -137,6 +149,7 @@ fn every_printed_row_is_there() {
         let rows = count("batch-sizer-2021", &format!("2, {figure}"));
         assert_eq!(rows, 2 * 20, "{figure}");
     }
+    assert_eq!(count("batch-sizer-2021", "figure 5, by mode"), 4);
     assert_eq!(count("batch-sizer-2021", "figure 1"), 3 * 2 * 10);
     assert_eq!(count("batch-sizer-2021", "figure 7"), 5 * 2 * 8);
     assert_eq!(count("batch-sizer-2021", "figure 8"), 5 * 8);
@@ -233,68 +246,6 @@ fn errors_in_the_other_papers_are_named_at_their_rows() {
 fn missing_values_name_their_reason() {
     let (_, document) = json("multi-gpu-2018", 1);
     assert!(document["waits"][0].as_str().unwrap().contains("accuracy"));
-}
-
-/// Issue 10, with three seeds: among the batch-only modes that respect the cap 99 % of the time, robust is the fastest
-/// within 1 %, and joint is as fast as the faster of robust and dvfs.
-#[test]
-fn the_jobs_of_batch_sizer_2021_respect_their_cap() {
-    const MODES: [&str; 7] = [
-        "dvfs", "step_up", "paper", "text", "windowed", "robust", "joint",
-    ];
-    for seed in 1..=3 {
-        let (_, document) = json("batch-sizer-2021", seed);
-        let jobs = document["jobs"].as_array().unwrap();
-        assert_eq!(jobs.len(), 20);
-        let mut gains = Vec::new();
-        for job in jobs {
-            assert!(job["job"].is_u64() && job["cap_w"].is_number(), "{job}");
-            let of = |mode: &str, key: &str| job["modes"][mode][key].as_f64();
-            let speed = |mode: &str| of(mode, "items_per_s").unwrap();
-            let share = |mode: &str| of(mode, "violation_share").unwrap();
-            for mode in MODES {
-                assert!(speed(mode) > 0.0 && of(mode, "average_batch").is_some());
-                assert!((0.0..=1.0).contains(&share(mode)), "{mode}: {job}");
-            }
-            for mode in ["robust", "joint"] {
-                assert!(share(mode) < 0.01, "{mode}, seed {seed}: {job}");
-                let windows = of(mode, "settle_windows").unwrap();
-                assert!(windows <= 15.0, "{mode}, seed {seed}: {job}");
-            }
-            let others = ["paper", "text", "windowed"].into_iter();
-            let others = others.filter(|mode| share(mode) < 0.01);
-            let fastest = others.map(speed).fold(0.0, f64::max);
-            assert!(speed("robust") >= 0.99 * fastest, "seed {seed}: {job}");
-            let either = speed("robust").max(speed("dvfs"));
-            assert!(speed("joint") >= 0.99 * either, "seed {seed}: {job}");
-            gains.push(speed("robust") / speed("dvfs") - 1.0);
-        }
-        let most = gains.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        let least = gains.iter().copied().fold(f64::INFINITY, f64::min);
-        assert!((0.2..0.38).contains(&most), "{gains:?}");
-        // Job 19 gains most; no other job gains half a per cent more.
-        assert!(gains[18] > most - 0.005, "{gains:?}");
-        assert!((-0.08..0.0).contains(&least), "{gains:?}");
-    }
-}
-
-/// Checks the conclusions of the paper for its algorithm with one decision per window; some of them do not hold.
-#[test]
-fn conclusions_of_batch_sizer_2021_are_checked_against_the_values() {
-    let (_, document) = json("batch-sizer-2021", 1);
-    let conclusions = document["conclusions"].as_array().unwrap();
-    let holds = |words: &str| {
-        let mut found = conclusions.iter();
-        let has = |one: &&Value| one["conclusion"].as_str().unwrap().contains(words);
-        let one = found.find(has).unwrap_or_else(|| panic!("{words}"));
-        one["holds"].as_bool().unwrap()
-    };
-    assert!(holds("(windowed) beats DVFS in most jobs"));
-    assert!(!holds("(windowed) gains up to 29 %"));
-    assert!(!holds("(windowed) gains most in job 19"));
-    assert!(!holds("(windowed) loses at most 8 %"));
-    assert!(holds("MobileNet throughput gains much"));
-    assert!(!holds("next to nothing on ImageNet"));
 }
 
 #[test]

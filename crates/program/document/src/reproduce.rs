@@ -32,6 +32,8 @@ pub struct Reproduction {
     pub within: bool,
     /// The conclusions of the paper, and whether the reproduction confirms them.
     pub conclusions: Vec<Conclusion>,
+    /// Whether the reproduction confirms the paper: `within` is true, and no conclusion fails.
+    pub confirmed: bool,
     /// The parts of the paper that are not reproduced, and why.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub waits: Vec<String>,
@@ -62,6 +64,10 @@ pub struct Row {
     /// Whether the deviation is within the tolerance; absent if there is no tolerance.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub within: Option<bool>,
+    /// Whether the published value is predicted, or was used to make the simulation: `predicted`, `fitted` or `input`;
+    /// absent if that is not stated.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub origin: Option<String>,
     /// A remark, such as an error in the printed table; absent if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
@@ -105,19 +111,24 @@ pub struct Job {
     pub dataset: String,
     /// The job's power cap in watts.
     pub cap_w: f64,
-    /// The results of each control algorithm of `hold`, by the algorithm's name.
+    /// The results of each control algorithm of `hold`, by the algorithm's name; `robust:reading` is the algorithm `robust`
+    /// with the cap on readings.
     pub modes: Named<JobMode>,
 }
 
 /// The results of one control algorithm of `hold` on a job.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct JobMode {
+    /// What the cap binds: `mean:1s` or `reading`.
+    pub cap_on: String,
     /// The throughput in items per second.
     pub items_per_s: f64,
-    /// The share of the time in which the power, averaged over 1 s, was above the cap, after the setting stopped
-    /// changing.
+    /// The share of the time in which what the cap binds was above it, after the setting stopped changing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub violation_share: Option<f64>,
+    /// The share of single readings above the cap in the whole job.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fine_share: Option<f64>,
     /// The mean batch size over the job.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub average_batch: Option<f64>,
@@ -127,7 +138,7 @@ pub struct JobMode {
     /// The energy per item in joules.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub energy_per_item_j: Option<f64>,
-    /// The highest power, averaged over 1 s, after the setting stopped changing, in watts.
+    /// The highest value of what the cap binds, after the setting stopped changing, in watts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub largest_mean_w: Option<f64>,
     /// How often the setting was changed.

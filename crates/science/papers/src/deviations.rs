@@ -2,6 +2,7 @@
 
 use sweetspot_quantity::Ratio;
 
+use crate::origin::{OriginCounts, ValueOrigin};
 use crate::{
     PapersError, Profiles, batch_sizer_2021, dvfs_2019, h200, multi_gpu_2018,
     node_power_capping_2023, power_capping_2022,
@@ -57,6 +58,8 @@ pub struct Value {
     /// The tolerated deviation, as a fraction or in the column's unit. `None` if the published value is only shown,
     /// because it contradicts other published values.
     pub tolerance: Option<f64>,
+    /// Whether the published value was used to make the profiles; `None` if that is not stated. An input is not counted.
+    pub origin: Option<ValueOrigin>,
 }
 
 impl Value {
@@ -116,7 +119,14 @@ pub struct SimulatorDeviations {
 }
 
 impl SimulatorDeviations {
-    /// The number of values within their tolerance, and the number of values that have a tolerance.
+    /// How many values are inputs, fitted or predicted; values of unknown origin do not count.
+    pub fn count_origins(&self) -> OriginCounts {
+        let values = self.tables.iter().flat_map(Table::values);
+        OriginCounts::of(values.map(|(value, _)| value.origin))
+    }
+
+    /// The number of values within their tolerance, and the number of values that have a tolerance. Inputs have none,
+    /// because they cannot be missed.
     pub fn count_met(&self) -> (usize, usize) {
         let judged = self.tables.iter().flat_map(Table::values);
         let judged: Vec<_> = judged

@@ -19,6 +19,7 @@ pub mod power_capping_2022;
 
 mod deviations;
 mod error;
+mod origin;
 mod profiles;
 mod reproduction;
 mod row;
@@ -29,6 +30,7 @@ pub use deviations::{
     Column, DeviationKind, SimulatorDeviations, Table, Value, deviations, deviations_of, studies,
 };
 pub use error::PapersError;
+pub use origin::{OriginCounts, ValueOrigin};
 pub use profiles::Profiles;
 pub use reproduction::{Reproduction, papers, reproduce};
 pub use row::{Conclusion, CountedTolerance, Judgement, Label, ReproducedRow, ValueKind};

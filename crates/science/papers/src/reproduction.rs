@@ -4,6 +4,7 @@
 //! read only for comparison and shown as printed; if a number contradicts others, a note in its row says so.
 
 use crate::batch_sizer_2021::JobResult;
+use crate::origin::OriginCounts;
 use crate::row::{Conclusion, CountedTolerance, ReproducedRow};
 use crate::{
     PapersError, SweepRunner, batch_sizer_2021, dvfs_2019, multi_gpu_2018, node_power_capping_2023,
@@ -39,6 +40,22 @@ impl Reproduction {
             .map(|row| row.is_within_tolerance() == Some(true))
             .collect();
         (judged.iter().filter(|met| **met).count(), judged.len())
+    }
+
+    /// How many printed values of the paper are inputs, fitted or predicted; values of unknown origin do not count.
+    pub fn count_origins(&self) -> OriginCounts {
+        OriginCounts::of(self.rows.iter().map(|row| row.origin))
+    }
+
+    /// The conclusions of the paper that the reproduction contradicts.
+    pub fn failed_conclusions(&self) -> impl Iterator<Item = &Conclusion> {
+        let conclusions = self.conclusions.iter();
+        conclusions.filter(|conclusion| conclusion.holds == Some(false))
+    }
+
+    /// Whether the reproduction confirms the paper: all tolerances are met and no conclusion fails.
+    pub fn confirms_paper(&self) -> bool {
+        self.is_within() && self.failed_conclusions().next().is_none()
     }
 
     /// Whether every row that must be within its tolerance is, and every rule on a number of rows is met.

@@ -1,5 +1,7 @@
 //! The rows of a reproduction: printed values beside reproduced ones.
 
+use crate::origin::ValueOrigin;
+
 /// The quantity of a row: its key in JSON and CSV, and its heading and unit in tables.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ValueKind {
@@ -118,6 +120,8 @@ pub struct ReproducedRow {
     pub reproduced: Option<f64>,
     /// The tolerance of the row, and whether the row must meet it.
     pub judgement: Judgement,
+    /// Whether the printed value was used to make the profiles; `None` if that is not stated.
+    pub origin: Option<ValueOrigin>,
     /// An explanation: an error in the printed table, or why a value or its tolerance is missing.
     pub note: Option<String>,
 }
@@ -162,6 +166,7 @@ impl ReproducedRow {
 /// Collects the rows of one table.
 pub(super) struct Rows {
     table: String,
+    origin: Option<ValueOrigin>,
     pub rows: Vec<ReproducedRow>,
 }
 
@@ -170,7 +175,16 @@ impl Rows {
     pub fn new(table: &str) -> Self {
         Self {
             table: table.to_owned(),
+            origin: None,
             rows: Vec::new(),
+        }
+    }
+
+    /// States the origin of all printed values of the table.
+    pub fn with_origin(self, origin: ValueOrigin) -> Self {
+        Self {
+            origin: Some(origin),
+            ..self
         }
     }
 
@@ -191,6 +205,7 @@ impl Rows {
             published,
             reproduced: reproduced.filter(|value| value.is_finite()),
             judgement,
+            origin: self.origin.filter(|_| published.is_some()),
             note: None,
         });
         &mut self.rows[index].note

@@ -12,8 +12,7 @@ pub enum HoldMode {
     /// The algorithm as the text of section 4.2 of the BatchSizer paper describes it: it halves the distance to the
     /// smallest or the largest size and remembers nothing.
     Text,
-    /// Algorithm 1 of the BatchSizer paper, but with one decision for each measurement window; its readings are cleared
-    /// after each decision.
+    /// Algorithm 1 of the BatchSizer paper, but its readings are cleared after each decision.
     Windowed,
     /// The default: a search that remembers the measurements at every batch size (or every clock at one batch size)
     /// and predicts the others from them.
@@ -49,6 +48,24 @@ impl HoldMode {
             Self::Dvfs => "dvfs",
             Self::StepUp => "step_up",
             Self::Joint => "joint",
+        }
+    }
+
+    /// Whether the control algorithm is one of the BatchSizer paper, which decide by the highest power reading while a few
+    /// batches run.
+    pub const fn follows_paper(self) -> bool {
+        matches!(
+            self,
+            Self::Paper | Self::Text | Self::Windowed | Self::Dvfs | Self::StepUp
+        )
+    }
+
+    /// What the cap binds unless the user says otherwise: every reading for the algorithms of the BatchSizer paper, the
+    /// mean over a second for the others.
+    pub fn default_cap_on(self) -> CapOn {
+        match self.follows_paper() {
+            true => CapOn::Reading,
+            false => CapOn::default(),
         }
     }
 
@@ -172,7 +189,8 @@ pub struct HoldConfig {
     /// The settling time after a change of core clock or power cap; power readings in this time are ignored, because
     /// the device follows slowly.
     pub settle_device: Seconds,
-    /// What the cap binds.
+    /// What the cap binds. The algorithms of the BatchSizer paper decide by readings in any case; for them this says only
+    /// what is counted as an excess.
     pub cap_on: CapOn,
     /// The time after which a setting that exceeded a limit is tried again; doubled with each further failure.
     pub expiry: Seconds,
@@ -210,7 +228,7 @@ impl HoldConfig {
             window: 10,
             settle: Seconds::new(0.1),
             settle_device: Seconds::new(1.0),
-            cap_on: CapOn::default(),
+            cap_on: mode.default_cap_on(),
             expiry: Seconds::new(300.0),
             probe: Seconds::new(10.0),
             saturation: Ratio::new(0.003),

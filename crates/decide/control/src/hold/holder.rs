@@ -15,6 +15,7 @@ use super::config::{DeviceKnob, HoldConfig, HoldConfigError};
 use super::event::{CompletedBatch, HoldEvent, PowerReading};
 use super::joint_search::GridPosition;
 use super::power_mean::PowerAverager;
+use super::power_profile::PowerProfile;
 use super::window::HoldWindow;
 use notices::{ActiveNotices, MAX_PENDING_NOTICES};
 use setting_search::SettingSearch;
@@ -202,6 +203,9 @@ impl Holder {
     fn start_setting(&mut self, batch_changed: bool, device_changed: bool) {
         self.changed_at = self.now;
         self.window.start_setting();
+        if let SettingSearch::Paper { profile, .. } = &mut self.search {
+            *profile = PowerProfile::default();
+        }
         self.mismatched_batches = 0;
         let settle = match device_changed {
             true => self.config.settle_device.get(),
@@ -240,6 +244,9 @@ impl Holder {
             return;
         }
         self.window.add_batch(batch);
+        if let SettingSearch::Paper { profile, .. } = &mut self.search {
+            profile.add_batch(self.now, self.config.window);
+        }
         if self.exceeds_cap_early() {
             self.decide_on_excess();
         } else {
@@ -265,6 +272,14 @@ impl Holder {
             self.active_notices.sensor_stopped = false;
             self.notify(HoldNotice::SensorResumed);
         }
+        if let SettingSearch::Paper { profile, .. } = &mut self.search {
+            let from = reading.from.get();
+            if matches!(self.effect, SettingEffect::Since(time) if from >= time - TIME_TOLERANCE) {
+                profile.add_reading(reading);
+                self.decide_if_complete();
+            }
+            return;
+        }
         let mean = self.averager.push(reading);
         if matches!(self.effect, SettingEffect::Pending { .. }) || self.window.batches == 0 {
             return;
@@ -277,11 +292,7 @@ impl Holder {
             return;
         };
         let exceeds_cap = self.window.add_power(&mean, self.config.cap.get());
-        let decides_now = match &self.search {
-            SettingSearch::Paper { search, .. } => search.decides_on_every_reading(),
-            _ => exceeds_cap,
-        };
-        if decides_now {
+        if exceeds_cap {
             self.decide_on_excess();
         } else {
             self.decide_if_complete();

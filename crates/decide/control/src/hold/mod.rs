@@ -30,6 +30,7 @@ mod learning;
 mod measurement;
 mod paper_search;
 mod power_mean;
+mod power_profile;
 mod statistics;
 mod summary;
 mod window;

@@ -10,12 +10,12 @@ use super::config::HoldMode;
 /// The variant of the BatchSizer algorithm.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum PaperAlgorithm {
-    /// Algorithm 1 as printed: it decides after every reading and never clears the highest power.
+    /// Algorithm 1 as printed, which never clears the highest power.
     AsPrinted {
         /// The highest power of all readings since the start, in watts.
         highest: f64,
     },
-    /// Algorithm 1 with one decision for each measurement window.
+    /// Algorithm 1 with readings that are cleared after each decision.
     Windowed,
     /// The algorithm as the text of section 4.2 describes it.
     Prose,
@@ -41,7 +41,7 @@ pub struct PaperSearch {
     current: usize,
 }
 
-/// What the paper's algorithm decides after a power reading or a measurement window.
+/// What the paper's algorithm decides after it has profiled a few batches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PaperDecision {
     /// The search continues at this index, counted from 0.
@@ -71,11 +71,6 @@ impl PaperSearch {
         }
     }
 
-    /// Whether the search decides after every power reading rather than after a measurement window.
-    pub const fn decides_on_every_reading(&self) -> bool {
-        matches!(self.algorithm, PaperAlgorithm::AsPrinted { .. })
-    }
-
     /// Resets the bounds of the search after a change of the cap; the algorithm as printed resets nothing.
     pub fn restart(&mut self) {
         match &mut self.algorithm {
@@ -95,7 +90,7 @@ impl PaperSearch {
         self.current - 1
     }
 
-    /// Decides by the highest power of a measurement window, or by a single reading.
+    /// Decides by the highest power reading of the profiled batches.
     pub fn decide(&mut self, power: f64, cap: Watts) -> PaperDecision {
         let cap = cap.get();
         let before = self.current;

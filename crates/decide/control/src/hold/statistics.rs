@@ -1,6 +1,9 @@
 //! Statistics of a run of `hold`.
 
 mod mean_powers;
+mod settling;
+#[cfg(test)]
+mod tests;
 
 use std::collections::VecDeque;
 
@@ -11,6 +14,7 @@ use super::event::{CompletedBatch, PowerReading};
 use super::power_mean::PowerAverager;
 use super::summary::HoldSummary;
 use mean_powers::{CountedMean, MeanPowers};
+use settling::{Settling, SettlingPeriod};
 
 /// The setting counts as settled after this many measurement windows without a change.
 const SETTLED_WINDOWS: u64 = 3;
@@ -58,28 +62,6 @@ pub struct HoldStatistics {
     highest_sample: Option<f64>,
 }
 
-/// Whether the setting has settled, so mean powers are compared with the cap.
-#[derive(Clone, Copy, Debug)]
-enum Settling {
-    /// The run has not started.
-    NotStarted,
-    /// The setting still changes; mean powers are collected and not compared yet.
-    InProgress(SettlingPeriod),
-    /// The setting still changes after the deadline; mean powers are compared nevertheless.
-    Overdue(SettlingPeriod),
-    /// The setting has settled after this time in seconds and this many measurement windows.
-    Settled { time: f64, windows: u64 },
-}
-
-/// The start of settling and the last change since: times in seconds, and numbers of measurement windows.
-#[derive(Clone, Copy, Debug)]
-struct SettlingPeriod {
-    started_at: f64,
-    start_window: u64,
-    last_change: f64,
-    last_change_window: u64,
-}
-
 impl HoldStatistics {
     /// Creates statistics for a cap and what it binds.
     pub fn new(cap: Watts, cap_on: CapOn) -> Self {
@@ -119,6 +101,7 @@ impl HoldStatistics {
         self.advance_to(now.get());
         self.items = self.items.saturating_add(batch.items);
         self.batches += 1;
+        self.take_effect(now.get() - batch.duration.get());
     }
 
     /// Records a change of the cap.
@@ -138,6 +121,7 @@ impl HoldStatistics {
             start_window: self.windows,
             last_change: now,
             last_change_window: self.windows,
+            is_in_effect: false,
         });
     }
 
@@ -149,10 +133,29 @@ impl HoldStatistics {
         if let Settling::InProgress(period) | Settling::Overdue(period) = &mut self.settling {
             period.last_change = now;
             period.last_change_window = self.windows;
+            period.is_in_effect = false;
             // They belong to a setting that did not last.
             self.pending
                 .drain(..)
                 .for_each(|mean| self.before.count(mean));
+        }
+    }
+
+    /// Notes that a batch began. A batch that ran when the setting was changed has the earlier setting, so that a reading
+    /// from before the first batch at the new one belongs to settling.
+    fn take_effect(&mut self, batch_start: f64) {
+        let (Settling::InProgress(period) | Settling::Overdue(period)) = &mut self.settling else {
+            return;
+        };
+        if period.is_in_effect || batch_start < period.last_change {
+            return;
+        }
+        period.is_in_effect = true;
+        let is_earlier = |mean: &CountedMean| mean.from < batch_start;
+        while self.cap_on == CapOn::Reading && self.pending.front().is_some_and(is_earlier) {
+            if let Some(mean) = self.pending.pop_front() {
+                self.before.count(mean);
+            }
         }
     }
 
@@ -210,6 +213,7 @@ impl HoldStatistics {
         let since_last = self.last_mean_end.map_or(0.0, |last| to - last);
         self.last_mean_end = Some(to);
         let mean = CountedMean {
+            from: to - span,
             time: since_last.min(span),
             power,
             is_over_cap: power > self.cap.get(),
@@ -283,101 +287,5 @@ impl HoldStatistics {
             counted >= wanted
         })?;
         (self.sample_count > 0).then(|| Watts::new(bin as f64 + 1.0))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn settled_statistics() -> HoldStatistics {
-        let mut statistics = HoldStatistics::new(Watts::new(200.0), CapOn::default());
-        statistics.start(Seconds::ZERO);
-        statistics.set_window_count(SETTLED_WINDOWS);
-        statistics
-    }
-
-    fn read(statistics: &mut HoldStatistics, from: f64, to: f64, power: f64) {
-        let (from, to) = (Seconds::new(from), Seconds::new(to));
-        statistics.record_power(&PowerReading {
-            from,
-            to,
-            power: Watts::new(power),
-        });
-    }
-
-    #[test]
-    fn a_mean_after_a_gap_does_not_count_for_the_gap() {
-        let mut statistics = settled_statistics();
-        let fine = |statistics: &mut HoldStatistics, from: f64, count: u32, power: f64| {
-            for index in 0..count {
-                let from = from + f64::from(index) * 0.02;
-                read(statistics, from, from + 0.02, power);
-            }
-        };
-        fine(&mut statistics, 0.0, 3000, 150.0);
-        // After 30 s without samples come two high samples and then the same power as before.
-        fine(&mut statistics, 90.0, 2, 400.0);
-        fine(&mut statistics, 90.04, 3000, 150.0);
-        let share = statistics.summary().violation_share.unwrap();
-        assert!(share < Ratio::new(0.02), "{share:?}");
-    }
-
-    #[test]
-    fn settling_is_counted_on_its_own() {
-        let mut statistics = HoldStatistics::new(Watts::new(200.0), CapOn::default());
-        statistics.start(Seconds::ZERO);
-        let fine = |statistics: &mut HoldStatistics, from: f64, to: f64, power: f64| {
-            for index in 0..((to - from) * 50.0).round() as u32 {
-                let from = from + f64::from(index) * 0.02;
-                read(statistics, from, from + 0.02, power);
-            }
-        };
-        // Two seconds above the cap, then a change to a setting below it.
-        fine(&mut statistics, 0.0, 3.0, 250.0);
-        statistics.record_change(Seconds::new(3.0));
-        fine(&mut statistics, 3.0, 10.0, 180.0);
-        statistics.set_window_count(SETTLED_WINDOWS);
-        fine(&mut statistics, 10.0, 20.0, 180.0);
-        let summary = statistics.summary();
-        assert_eq!(summary.violation_share, Some(Ratio::ZERO));
-        assert_eq!(summary.largest_mean.unwrap().get().round(), 180.0);
-        assert_eq!(summary.settled_power.unwrap().get().round(), 180.0);
-        assert_eq!(summary.settling_largest.unwrap().get().round(), 250.0);
-        // The means of the second after the change fall below the cap when a part of it is over.
-        let excess = summary.settling_excess.get();
-        assert!((2.2..2.9).contains(&excess), "{excess}");
-        assert_eq!(summary.highest_sample, Some(Watts::new(250.0)));
-    }
-
-    #[test]
-    fn every_reading_counts_if_the_cap_binds_readings() {
-        let mut statistics = HoldStatistics::new(Watts::new(200.0), CapOn::Reading);
-        statistics.start(Seconds::ZERO);
-        statistics.set_window_count(SETTLED_WINDOWS);
-        for index in 0..1000_u32 {
-            let from = f64::from(index) * 0.02;
-            let power = if index % 100 == 50 { 210.0 } else { 150.0 };
-            read(&mut statistics, from, from + 0.02, power);
-        }
-        let summary = statistics.summary();
-        let share = summary.violation_share.unwrap().get();
-        assert!((share - 0.01).abs() < 1e-4, "{share}");
-        assert_eq!(summary.largest_mean, Some(Watts::new(210.0)));
-    }
-
-    #[test]
-    fn the_average_batch_counts_items_and_not_batch_sizes() {
-        let mut statistics = settled_statistics();
-        for items in [2, 4] {
-            let done = CompletedBatch {
-                size: 4096,
-                items,
-                duration: Seconds::new(0.01),
-                latency: None,
-            };
-            statistics.record_batch(Seconds::new(1.0), &done);
-        }
-        assert_eq!(statistics.summary().average_batch, Some(3.0));
     }
 }

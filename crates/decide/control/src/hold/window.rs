@@ -213,7 +213,7 @@ impl HoldWindow {
                 false => power,
             },
             mean_power: self.sum / f64::from(self.means),
-            rate: self.items as f64 / self.busy.max(1e-9),
+            rate: self.rate(),
             p99: self.p99(),
             duration: self.longest,
             fill: self.items as f64 / (self.capacity.max(1)) as f64,
@@ -223,6 +223,11 @@ impl HoldWindow {
     /// The highest mean power of the measurement window in watts, even if it is an outlier; `None` if there is none.
     pub fn highest_power(&self) -> Option<f64> {
         self.has_power().then_some(self.highest[0])
+    }
+
+    /// The throughput in items per second; the time spent waiting for items is excluded.
+    pub fn rate(&self) -> f64 {
+        self.items as f64 / self.busy.max(1e-9)
     }
 
     /// The duration of the longest batch, in seconds.

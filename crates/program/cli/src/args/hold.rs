@@ -40,7 +40,7 @@ pub struct HoldArgs {
     pub cap_file: Option<PathBuf>,
 
     /// What the cap binds: mean:TIME (the mean power over a time, as for a power supply) or reading (every single reading,
-    /// as for a circuit breaker) [default: mean:1s].
+    /// as for a circuit breaker) [default: mean:1s; reading with the paper's modes, which support nothing else].
     #[arg(long, value_name = "mean:TIME|reading")]
     pub cap_on: Option<CapOn>,
 
@@ -68,8 +68,9 @@ pub struct HoldArgs {
     pub device: Option<String>,
 
     /// The control algorithm: robust; for comparison, the batch sizer of the paper batch_sizer_2021 as its algorithm is
-    /// printed (paper), as its text describes it (text), or with one decision for each measurement window (windowed);
-    /// with --knob core-clock dvfs or step_up [default: robust; dvfs or joint if the knob requires it].
+    /// printed (paper), as its text describes it (text), or with readings that are cleared after each decision
+    /// (windowed); with --knob core-clock dvfs or step_up. The paper's modes decide by the highest power reading of ten
+    /// batches [default: robust; dvfs or joint if the knob requires it].
     #[arg(
         long,
         value_name = "MODE",

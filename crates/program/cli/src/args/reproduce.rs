@@ -7,7 +7,8 @@ use super::shared::TextExportArgs;
 /// Reproduce a published study and compare it with the paper.
 ///
 /// Runs the study on simulated GPUs. Shows every value of the paper's tables, how far the simulated value is from it,
-/// and whether the paper's conclusions hold. The exit code is 1 if a value is outside its tolerance.
+/// and whether the paper's conclusions hold. The exit code is 1 if a value is outside its tolerance or a conclusion does
+/// not hold.
 #[derive(Debug, Args)]
 #[command(arg_required_else_help = true, after_help = EXAMPLES)]
 pub struct ReproduceArgs {

@@ -57,6 +57,20 @@ fn bad_input_is_rejected_in_one_line() {
             "supports no objective energy-per-item",
         ),
         (
+            &[
+                "--below", "300W", "--mode", "windowed", "--cap-on", "mean:1s",
+            ],
+            "the mode windowed follows its paper and supports no cap on a mean",
+        ),
+        (
+            &["--below", "300W", "--mode", "dvfs", "--latency-p99", "9ms"],
+            "the mode dvfs follows its paper and supports no latency bound",
+        ),
+        (
+            &["--below", "300W", "--mode", "text", "--sensor", "average"],
+            "the mode text decides by single power readings",
+        ),
+        (
             &["--below", "300W", "--fixed-batch", "4"],
             "the knob auto chooses the batch size itself",
         ),

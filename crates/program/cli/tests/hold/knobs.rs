@@ -1,6 +1,6 @@
 //! Every knob respects the cap.
 
-use super::common::{caps, hold, json, last_batch, number, serving, stderr_text};
+use super::common::{PROGRAM, caps, hold, json, last_batch, number, serving, stderr_text};
 use crate::host::TestHost;
 
 #[test]
@@ -90,6 +90,33 @@ fn averaging_sensors_hold_the_cap_too() {
         stderr_text(&missing).contains("this GPU has no averaged power"),
         "{missing:?}"
     );
+}
+
+/// Job 5 of batch_sizer_2021: the GPU waits for its host most of the time, so that the mean power of every batch size is
+/// below the cap, while batches of 8 and more have spikes above it. The paper's algorithm reads the spikes.
+#[test]
+fn the_paper_s_algorithm_keeps_the_spikes_below_the_cap() {
+    let host = TestHost::new("tesla_p40");
+    let args = ["--below", "84W", "--mode", "windowed"];
+    let program = [
+        "--",
+        PROGRAM,
+        "sim-workload",
+        "--network",
+        "mobilenet_v2",
+        "--dataset",
+        "imagenet",
+        "--infer",
+        "--serve",
+        "--seconds",
+        "8",
+    ];
+    let (document, output) = json(&host, &args, &program);
+    assert_eq!(document["cap_on"], "reading");
+    let last = last_batch(&document);
+    let shown = format!("{} {document}", stderr_text(&output));
+    assert!((1.0..=4.0).contains(&last), "ends at {last}: {shown}");
+    assert!(number(&document["violation_share"]) < 0.01, "{shown}");
 }
 
 fn latency_bound_with_a_queue() {

@@ -16,6 +16,7 @@ pub fn reproduction_csv(study: &Reproduction) -> Result<String, csv::Error> {
         "deviation",
         "tolerance",
         "within",
+        "origin",
         "note",
     ])?;
     let text = |value: Option<f64>| value.map(|value| value.to_string()).unwrap_or_default();
@@ -30,6 +31,9 @@ pub fn reproduction_csv(study: &Reproduction) -> Result<String, csv::Error> {
             text(row.deviation()),
             text(row.tolerance()),
             within.unwrap_or_default(),
+            row.origin
+                .map(|origin| origin.to_string())
+                .unwrap_or_default(),
             row.note.clone().unwrap_or_default(),
         ])?;
     }

@@ -36,6 +36,7 @@ pub fn reproduction_json(study: &Reproduction) -> document::Reproduction {
         counted: counted.collect(),
         within: study.is_within(),
         conclusions: conclusions.collect(),
+        confirmed: study.confirms_paper(),
         waits: study.not_reproduced.clone(),
         jobs: study.jobs.iter().map(job).collect(),
     }
@@ -59,6 +60,7 @@ fn row(row: &ReproducedRow) -> document::Row {
         deviation: row.deviation(),
         tolerance: row.tolerance(),
         within: row.is_within_tolerance(),
+        origin: row.origin.map(|origin| origin.name().to_owned()),
         note: row.note.clone(),
     }
 }
@@ -68,8 +70,10 @@ fn job(job: &JobResult) -> document::Job {
     let modes = job.modes.iter().map(|result| {
         let summary = &result.summary;
         let mode = document::JobMode {
+            cap_on: result.controller.cap_on.to_string(),
             items_per_s: summary.items_per_s,
             violation_share: summary.violation_share.map(|share| share.get()),
+            fine_share: summary.fine_share.map(|share| share.get()),
             average_batch: summary.average_batch,
             settle_windows: summary.settle_windows,
             energy_per_item_j: summary.energy_per_item.map(|energy| energy.get()),
@@ -78,7 +82,7 @@ fn job(job: &JobResult) -> document::Job {
             last_batch: result.last.batch,
             last_core_clock_mhz: result.last.core_clock.map(|clock| clock.get()),
         };
-        (result.mode.name().to_owned(), mode)
+        (result.controller.name(), mode)
     });
     document::Job {
         job: job.job,

@@ -1,6 +1,6 @@
 //! A published study beside its reproduction, for a terminal and as Markdown.
 
-use sweetspot_papers::{CountedTolerance, Label, ReproducedRow, Reproduction};
+use sweetspot_papers::{CountedTolerance, Label, ReproducedRow, Reproduction, ValueOrigin};
 
 use crate::table::Table;
 use crate::text::{Line, Role, Text};
@@ -86,7 +86,7 @@ fn table(name: &str, rows: &[&ReproducedRow]) -> Text {
             number(row, row.published),
             number(row, row.reproduced),
             deviation_text(row).unwrap_or_default(),
-            within(row).to_owned(),
+            within(row),
             note,
         ]);
         before = label;
@@ -182,16 +182,19 @@ const fn mark(within: bool) -> &'static str {
     if within { "yes" } else { "NO" }
 }
 
-/// The cell that says whether a row is within its tolerance; empty without a tolerance.
-fn within(row: &ReproducedRow) -> &'static str {
-    row.is_within_tolerance().map_or("", mark)
+/// The cell that says whether a row is within its tolerance, and whether it is a prediction; empty without either.
+fn within(row: &ReproducedRow) -> String {
+    let mark = row.is_within_tolerance().map(mark);
+    let origin = row.origin.map(ValueOrigin::name);
+    let parts = [mark, origin].into_iter().flatten();
+    parts.collect::<Vec<_>>().join(", ")
 }
 
 /// The role of a cell that says whether a row is within its tolerance.
 fn within_role(cell: &str) -> Role {
-    match cell {
-        "NO" => Role::Bad,
-        _ => Role::Plain,
+    match cell.starts_with("NO") {
+        true => Role::Bad,
+        false => Role::Plain,
     }
 }
 
@@ -201,6 +204,7 @@ fn summary(study: &Reproduction) -> Text {
     let mut lines = vec![format!(
         "{met} of {judged} judged values are within their tolerance."
     )];
+    lines.extend(describe_origins(study));
     for row in &study.rows {
         if row.must_hold() && row.is_within_tolerance() == Some(false) {
             lines.push(format!(
@@ -230,6 +234,13 @@ fn summary(study: &Reproduction) -> Text {
         ));
     }
     lines.push(String::new());
+    let failed = study.failed_conclusions().count();
+    if failed > 0 {
+        lines.push(format!(
+            "{failed} of {} conclusions do not hold.",
+            study.conclusions.len()
+        ));
+    }
     for conclusion in &study.conclusions {
         let verdict = match conclusion.holds {
             Some(true) => "holds",
@@ -252,6 +263,13 @@ fn summary(study: &Reproduction) -> Text {
     }
     let text = lines.join("\n");
     text.lines().map(verdict_line).collect()
+}
+
+/// Says how many printed values are predictions, and how many were used to make the simulation; nothing if no origin is
+/// stated.
+fn describe_origins(study: &Reproduction) -> Option<String> {
+    let counts = study.count_origins().to_string();
+    (!counts.is_empty()).then(|| format!("Printed values: {counts}."))
 }
 
 /// A line of the summary, whose first words may say whether a conclusion holds.

@@ -1,6 +1,6 @@
 //! How far the simulator is from published and measured values.
 
-use sweetspot_papers::{Column, DeviationKind, SimulatorDeviations};
+use sweetspot_papers::{Column, DeviationKind, SimulatorDeviations, ValueOrigin};
 
 use crate::table::Table;
 use crate::text::{Line, Role, Text};
@@ -9,7 +9,7 @@ use crate::text::{Line, Role, Text};
 pub fn deviations_text(studies: &[SimulatorDeviations]) -> Text {
     let mut parts: Vec<Text> = Vec::new();
     for study in studies {
-        parts.push(summary(study).into());
+        parts.push(summary(study).into_iter().collect());
         for table in &study.tables {
             parts.push(Line::with_role_of(Role::Heading, &table.title).into());
             parts.push(deviations_table(table).into());
@@ -20,16 +20,22 @@ pub fn deviations_text(studies: &[SimulatorDeviations]) -> Text {
 
 /// Makes one line for each study: its number of parameters and of values within their tolerance.
 pub fn deviations_summary(studies: &[SimulatorDeviations]) -> Text {
-    studies.iter().map(summary).collect()
+    studies.iter().flat_map(summary).collect()
 }
 
-/// The line of one study: its numbers of parameters and values, and how many are within tolerance.
-fn summary(study: &SimulatorDeviations) -> Line {
+/// The lines of one study: its numbers of parameters and values, how many are within tolerance, and how many are
+/// predicted if that is stated.
+fn summary(study: &SimulatorDeviations) -> Vec<Line> {
     let (met, judged) = study.count_met();
-    Line::new(format!(
+    let mut lines = vec![Line::new(format!(
         "{}: {} free parameters, {} different values; {met} of {judged} within tolerance",
         study.study, study.free_parameters, study.values,
-    ))
+    ))];
+    let origins = study.count_origins().to_string();
+    if !origins.is_empty() {
+        lines.push(Line::new(format!("  {origins}")));
+    }
+    lines
 }
 
 /// Makes a table of published and simulated values.
@@ -67,7 +73,8 @@ fn deviation_role(cell: &str) -> Role {
     }
 }
 
-/// Formats a deviation: with `!` if it exceeds its tolerance, in brackets if the published value is unreliable.
+/// Formats a deviation and the origin of its value: with `!` if it exceeds its tolerance, in brackets if the published
+/// value is unreliable.
 fn deviation_cell(value: &sweetspot_papers::Value, column: &Column) -> String {
     let digits = column.digits;
     let off = match column.deviation_kind {
@@ -77,6 +84,12 @@ fn deviation_cell(value: &sweetspot_papers::Value, column: &Column) -> String {
         DeviationKind::Difference => {
             format!("{:+.digits$}", value.deviation(DeviationKind::Difference))
         }
+    };
+    let off = match value.origin {
+        // An input cannot deviate.
+        Some(ValueOrigin::Input) => return ValueOrigin::Input.to_string(),
+        Some(origin) => format!("{off} {origin}"),
+        None => off,
     };
     match (value.tolerance, value.is_met(column.deviation_kind)) {
         (None, _) => format!("({off})"),

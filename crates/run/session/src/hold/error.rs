@@ -78,6 +78,16 @@ pub enum HoldError {
         /// The time over which the sensor averages.
         window: Seconds,
     },
+    /// The control algorithm, which follows a paper, decides by single readings, but the power sensor averages.
+    #[error(
+        "the mode {mode} decides by single power readings, but the power sensor gives means of {window}: use another sensor or the mode robust"
+    )]
+    SlowSensorForMode {
+        /// The control algorithm that was requested.
+        mode: HoldMode,
+        /// The time over which the sensor averages.
+        window: Seconds,
+    },
     /// This many GPUs were selected, but `hold` works on one.
     #[error("hold works on one GPU, but {0} are selected: name one, and start a hold for each")]
     SeveralGpus(usize),

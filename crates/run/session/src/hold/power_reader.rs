@@ -22,6 +22,8 @@ const READ_INTERVAL: Duration = Duration::from_millis(10);
 const LIMIT_INTERVAL: Seconds = Seconds::new(0.2);
 /// The time that a buffered sample is assumed to cover if the sample before it is missing.
 const DEFAULT_SAMPLE_SPAN: Seconds = Seconds::new(0.02);
+/// An instantaneous sensor with at most this update period is as fast as the driver's buffer.
+const FAST_UPDATE_PERIOD: Seconds = Seconds::new(0.025);
 /// The longest time that a buffered sample can cover.
 const MAX_SAMPLE_SPAN: Seconds = Seconds::new(0.06);
 /// The pause before a sensor that failed is read again.
@@ -59,6 +61,17 @@ pub fn best_sensor(device: &Descriptor) -> Option<SensorKind> {
     ];
     let mut preferred = preferred.into_iter();
     preferred.find(|kind| device.sensor(*kind).is_some())
+}
+
+/// The device's power sensor that shows short spikes best; `None` if the device has none. An instantaneous sensor that
+/// updates as often as the driver's buffer shows them better, because the buffer's samples follow power with a lag.
+pub fn fastest_sensor(device: &Descriptor) -> Option<SensorKind> {
+    let instant = device.sensor(SensorKind::InstantPower);
+    let period = instant.and_then(|sensor| sensor.update_period);
+    match period.is_some_and(|period| period <= FAST_UPDATE_PERIOD) {
+        true => Some(SensorKind::InstantPower),
+        false => best_sensor(device),
+    }
 }
 
 /// Reads a device's power in a thread until this value is dropped.

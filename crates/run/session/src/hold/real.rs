@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sweetspot_control::hold::{CapOn, DeviceKnob, HoldConfig, Holder};
+use sweetspot_control::hold::{CapOn, DeviceKnob, HoldConfig, HoldMode, Holder};
 use sweetspot_device::{
     Amount, Clock, Descriptor, HostDevice, MigSlices, MonotonicClock, SensorKind, Settings,
 };
@@ -19,7 +19,7 @@ use super::HoldError;
 use super::automatic::{AutomaticChoice, cap_range, choose_knob};
 use super::cap::CapFile;
 use super::hold_loop::{HoldLoop, HoldLoopParts};
-use super::power_reader::{PowerReader, best_sensor};
+use super::power_reader::{PowerReader, best_sensor, fastest_sensor};
 use super::request::{HoldKnob, HoldRequest, first_cap};
 use super::result::HoldResult;
 use super::socket::ControlSocket;
@@ -47,7 +47,7 @@ pub fn hold(
     let mut gpu = select_gpu(request)?;
     let device = gpu.descriptor().clone();
     let sensor = select_sensor(request, &device)?;
-    reject_slow_sensor(request.cap_on, sensor, &device)?;
+    reject_slow_sensor(request, sensor, &device)?;
     let mut cap_file = request.cap_file.as_deref().map(CapFile::new);
     let cap = read_first_cap(request, &mut gpu, cap_file.as_mut(), observer)?;
     let signals = SignalSource::listen()?;
@@ -220,27 +220,40 @@ fn select_sensor(request: &HoldRequest, device: &Descriptor) -> Result<SensorKin
             "this GPU has no {sensor} (`sweetspot devices` shows its sensors)"
         ))),
         Some(sensor) => Ok(sensor),
-        None => best_sensor(device)
+        None => default_sensor(request, device)
             .ok_or_else(|| bad("this GPU has no power sensor, which hold needs".to_owned())),
+    }
+}
+
+/// The power sensor that a request uses unless it names one: the paper's algorithms decide by the highest reading, so that
+/// they need the sensor that shows short spikes best.
+fn default_sensor(request: &HoldRequest, device: &Descriptor) -> Option<SensorKind> {
+    match request.mode.is_some_and(HoldMode::follows_paper) {
+        true => fastest_sensor(device),
+        false => best_sensor(device),
     }
 }
 
 /// Rejects a sensor whose readings are means over a longer time than the cap binds.
 fn reject_slow_sensor(
-    cap_on: CapOn,
+    request: &HoldRequest,
     sensor: SensorKind,
     device: &Descriptor,
 ) -> Result<(), HoldError> {
     let window = device.sensor(sensor).and_then(|sensor| sensor.window);
     let window = window.filter(|_| sensor == SensorKind::AveragePower);
+    let cap_on = request.cap_on;
     let longest = match cap_on {
         CapOn::Mean(time) => time,
         CapOn::Reading => SLOWEST_FAST_READING,
     };
-    match window.filter(|window| *window > longest * 1.1) {
-        Some(window) => Err(HoldError::SlowSensor { cap_on, window }),
-        None => Ok(()),
-    }
+    let Some(window) = window.filter(|window| *window > longest * 1.1) else {
+        return Ok(());
+    };
+    Err(match request.mode.filter(|mode| mode.follows_paper()) {
+        Some(mode) => HoldError::SlowSensorForMode { mode, window },
+        None => HoldError::SlowSensor { cap_on, window },
+    })
 }
 
 /// The present power of the idle device; `None` if a program uses the device.

@@ -159,11 +159,11 @@ impl HoldRequest {
 
     /// Rejects options that contradict each other, before anything starts.
     pub(super) fn check(&self) -> Result<(), HoldError> {
-        if let Some(mode @ (HoldMode::Paper | HoldMode::Text | HoldMode::Windowed)) = self.mode {
+        if let Some(mode) = self.mode.filter(|mode| mode.follows_paper()) {
             let feature = match (self.latency_p99, self.goal) {
                 (Some(_), _) => Some("latency bound"),
                 (None, HoldGoal::EnergyPerItem) => Some("objective energy-per-item"),
-                _ if self.cap_on != CapOn::default() => Some("cap other than on the mean of 1 s"),
+                _ if self.cap_on != CapOn::Reading => Some("cap on a mean, only on every reading"),
                 _ => None,
             };
             if let Some(feature) = feature {

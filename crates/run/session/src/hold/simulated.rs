@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use sweetspot_control::hold::{HoldSummary, PowerReading};
+use sweetspot_control::hold::{CapOn, HoldSummary, PowerReading};
 use sweetspot_device::{Device, VirtualClock};
 use sweetspot_measure::Method;
 use sweetspot_quantity::{Seconds, Watts};
@@ -66,7 +66,10 @@ pub fn hold_simulated(
     let cap = first_cap(request.cap, None, Some(default_cap))?;
     let config = hold_config(request, &device, cap, Some(idle))?;
     let conditions = Conditions {
-        sensor: Sensor::Buffered,
+        sensor: match config.cap_on {
+            CapOn::Mean(_) => Sensor::Buffered,
+            CapOn::Reading => Sensor::Instant,
+        },
         arrivals: Some(service.arrivals.clone()),
         keep_samples: true,
         ..Conditions::steady(service.time, service.seed)

@@ -10,6 +10,9 @@ pub enum Sensor {
     Averaged,
     /// A driver's buffer of 20 ms samples, which is read every half second.
     Buffered,
+    /// The power that `nvidia-smi` shows on a Pascal GPU: a new value every 20 ms, the mean of the 10 ms before it,
+    /// without delay.
+    Instant,
 }
 
 /// A disturbance of the simulated run.
@@ -40,6 +43,8 @@ pub struct Conditions {
     pub script: Vec<(Seconds, Disturbance)>,
     /// Whether the outcome includes power and settings over time.
     pub keep_samples: bool,
+    /// Whether the outcome includes every reading that the control algorithm received.
+    pub keep_readings: bool,
 }
 
 impl Conditions {
@@ -52,6 +57,7 @@ impl Conditions {
             arrivals: None,
             script: Vec::new(),
             keep_samples: false,
+            keep_readings: false,
         }
     }
 }

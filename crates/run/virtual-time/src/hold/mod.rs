@@ -2,6 +2,7 @@
 //! real GPUs.
 
 mod conditions;
+mod load;
 mod outcome;
 mod queue;
 mod sensor;
@@ -13,7 +14,7 @@ use sweetspot_control::hold::{
     Holder, PowerReading,
 };
 use sweetspot_predict::find_workload;
-use sweetspot_quantity::{Ratio, Seconds, Watts};
+use sweetspot_quantity::{Joules, Ratio, Seconds, Watts};
 use sweetspot_sim::{
     Chip, GpuProfile, Job, JobError, JobRequest, Limits, Load, Phase, RequestQueue, ScaledWork,
     State, Variant, Variation, Workload, find_gpu,
@@ -22,10 +23,13 @@ use sweetspot_stats::Seed;
 
 use crate::SimulationError;
 pub use conditions::{Conditions, Disturbance, Sensor};
+use load::scale_load;
 pub use outcome::{HoldOutcome, HoldSample};
 
 /// The time between two power readings, in seconds.
 const READING_PERIOD: f64 = 0.02;
+/// The time of which an instantaneous sensor shows the mean, in seconds.
+const INSTANT_WINDOW: f64 = 0.01;
 /// The number of power readings that one sample of the outcome averages.
 const READINGS_PER_SAMPLE: u64 = 10;
 /// The relative standard deviation of the work from batch to batch, because inputs differ.
@@ -105,6 +109,8 @@ struct HoldSimulation<'a> {
     now: f64,
     iterations: HashMap<u64, Option<Vec<Phase>>>,
     heavier: f64,
+    /// The true energy of all complete readings, in joules.
+    energy: f64,
     reading: CurrentReading,
     /// The recent readings in seconds and watts: those that an averaging sensor needs, or those that a buffer has not
     /// delivered yet.
@@ -121,6 +127,8 @@ struct HoldSimulation<'a> {
 struct CurrentReading {
     number: u64,
     energy: f64,
+    /// The part of the energy before the time of which an instantaneous sensor shows the mean.
+    energy_before_window: f64,
     /// The sum of the power readings since the last sample, in watts.
     sum: f64,
 }
@@ -152,6 +160,7 @@ impl<'a> HoldSimulation<'a> {
             now: 0.0,
             iterations: HashMap::new(),
             heavier: 1.0,
+            energy: 0.0,
             reading: CurrentReading::default(),
             readings: VecDeque::new(),
             spike: None,
@@ -170,6 +179,7 @@ impl<'a> HoldSimulation<'a> {
                 unused: None,
                 last: setting,
                 samples: Vec::new(),
+                readings: Vec::new(),
                 latencies: Vec::new(),
             },
             holder,
@@ -216,13 +226,25 @@ impl<'a> HoldSimulation<'a> {
             self.statistics.record_batch(now, &done);
             self.send(HoldEvent::BatchCompleted(done));
         }
-        self.outcome.summary = self.statistics.summary();
+        self.outcome.summary = self.summarise();
         let settled = self.outcome.summary;
         let settled = settled.settle_time.and(settled.settled_power);
         self.outcome.unused = settled.and_then(|power| self.holder.unused_power(power));
         self.outcome.windows = self.holder.window_count();
         self.outcome.last = self.setting;
         Ok(self.outcome)
+    }
+
+    /// The statistics of the run. Their energy is the true one, because an instantaneous sensor shows only half of the time.
+    fn summarise(&self) -> HoldSummary {
+        let summary = self.statistics.summary();
+        let energy = Joules::new(self.energy);
+        let per_item = summary.energy_per_item;
+        HoldSummary {
+            energy,
+            energy_per_item: per_item.map(|_| energy / summary.items as f64),
+            ..summary
+        }
     }
 
     /// Whether a batch of this size fits into memory.
@@ -249,7 +271,11 @@ impl<'a> HoldSimulation<'a> {
         let mut left = Ratio::new(1.0);
         while left > Ratio::ZERO {
             let next = (self.reading.number + 1) as f64 * READING_PERIOD;
-            let at_most = Seconds::new((next - self.now).max(1e-9));
+            let window_start = next - INSTANT_WINDOW;
+            let is_before_window =
+                self.conditions.sensor == Sensor::Instant && self.now < window_start - 1e-9;
+            let until = if is_before_window { window_start } else { next };
+            let at_most = Seconds::new((until - self.now).max(1e-9));
             let state = &mut self.state;
             let step = self
                 .server
@@ -258,6 +284,9 @@ impl<'a> HoldSimulation<'a> {
             left -= step.done;
             self.now += step.time.get();
             self.reading.energy += step.power.get() * step.time.get();
+            if is_before_window {
+                self.reading.energy_before_window = self.reading.energy;
+            }
             if self.now >= next - 1e-9 {
                 self.end_reading();
             }
@@ -268,13 +297,20 @@ impl<'a> HoldSimulation<'a> {
     fn end_reading(&mut self) {
         let to = (self.reading.number + 1) as f64 * READING_PERIOD;
         let power = self.reading.energy / READING_PERIOD;
+        let in_window = self.reading.energy - self.reading.energy_before_window;
+        let shown = match self.conditions.sensor {
+            Sensor::Instant => in_window / INSTANT_WINDOW,
+            Sensor::Averaged | Sensor::Buffered => power,
+        };
+        self.energy += self.reading.energy;
         self.reading = CurrentReading {
             number: self.reading.number + 1,
             energy: 0.0,
+            energy_before_window: 0.0,
             sum: self.reading.sum + power,
         };
         self.statistics
-            .record_power(&power_reading(to - READING_PERIOD, to, power));
+            .record_power(&power_reading(to - READING_PERIOD, to, shown));
         let number = self.reading.number;
         if self.conditions.keep_samples && number.is_multiple_of(READINGS_PER_SAMPLE) {
             let sum = std::mem::take(&mut self.reading.sum);
@@ -289,6 +325,7 @@ impl<'a> HoldSimulation<'a> {
         match self.conditions.sensor {
             Sensor::Averaged => self.read_average(number),
             Sensor::Buffered => self.read_buffer(number),
+            Sensor::Instant => self.read_instant(to, shown),
         }
         while self.script.front().is_some_and(|(at, _)| *at <= to) {
             if let Some((_, what)) = self.script.pop_front() {
@@ -326,6 +363,9 @@ impl<'a> HoldSimulation<'a> {
 
     /// Passes an event to the control algorithm and applies its actions.
     fn send(&mut self, event: HoldEvent) {
+        if let (HoldEvent::PowerRead(reading), true) = (event, self.conditions.keep_readings) {
+            self.outcome.readings.push(reading);
+        }
         let now = Seconds::new(self.now);
         let actions = self.holder.step(now, event);
         self.statistics.set_window_count(self.holder.window_count());
@@ -353,29 +393,5 @@ fn power_reading(from: f64, to: f64, power: f64) -> PowerReading {
         from: Seconds::new(from),
         to: Seconds::new(to),
         power: Watts::new(power),
-    }
-}
-
-/// Scales the work of a load by `factor`; the device's part of the work is also multiplied by `heavier`.
-fn scale_load(load: &Load, factor: f64, heavier: f64) -> Load {
-    let device = factor * heavier;
-    match *load {
-        Load::Waiting { host } => Load::Waiting {
-            host: host * factor,
-        },
-        Load::Kernels {
-            launch,
-            core,
-            memory,
-            switching,
-            memory_activity,
-        } => Load::Kernels {
-            launch: launch * factor,
-            core: core * device,
-            memory: memory * device,
-            switching,
-            memory_activity,
-        },
-        other => other,
     }
 }

@@ -1,6 +1,6 @@
 //! The outcome of a simulated run of `hold`.
 
-use sweetspot_control::hold::{HoldNotice, HoldSetting, HoldSummary, UnusedPower};
+use sweetspot_control::hold::{HoldNotice, HoldSetting, HoldSummary, PowerReading, UnusedPower};
 use sweetspot_quantity::{Megahertz, Seconds, Watts};
 
 use sweetspot_stats::weighted_p99;
@@ -21,7 +21,8 @@ pub struct HoldSample {
 /// The outcome of `hold` on a simulated GPU.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HoldOutcome {
-    /// Statistics of the run, computed from the true power instead of the sensor's readings.
+    /// Statistics of the run, computed from the true power in steps of 20 ms; if the sensor is instantaneous, its readings
+    /// are compared with the cap.
     pub summary: HoldSummary,
     /// The control algorithm's notices, each with its time.
     pub notices: Vec<(Seconds, HoldNotice)>,
@@ -37,6 +38,9 @@ pub struct HoldOutcome {
     pub last: HoldSetting,
     /// Power and settings over time; empty unless [`Conditions::keep_samples`](super::Conditions) is set.
     pub samples: Vec<HoldSample>,
+    /// The readings that the control algorithm received; empty unless
+    /// [`Conditions::keep_readings`](super::Conditions) is set.
+    pub readings: Vec<PowerReading>,
     /// For each batch: its end, its longest latency and its number of items.
     pub latencies: Vec<(Seconds, Seconds, u64)>,
 }

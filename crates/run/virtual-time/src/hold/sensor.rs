@@ -1,8 +1,8 @@
-//! The power sensors of a simulated run of `hold`: one that averages and lags, and one that buffers.
+//! The power sensors of a simulated run of `hold`: one that averages and lags, one that buffers, and one that is fast.
 
 use sweetspot_control::hold::HoldEvent;
 
-use super::{HoldSimulation, READING_PERIOD, power_reading};
+use super::{HoldSimulation, INSTANT_WINDOW, READING_PERIOD, power_reading};
 
 impl HoldSimulation<'_> {
     /// Reads an averaging sensor, which shows the mean power of a whole second, 0.1 s late.
@@ -26,6 +26,20 @@ impl HoldSimulation<'_> {
         let power = self.spike.take().unwrap_or(sum / AVERAGED_READINGS as f64);
         self.send(HoldEvent::PowerRead(power_reading(
             to - AVERAGED_READINGS as f64 * READING_PERIOD,
+            to,
+            power,
+        )));
+    }
+
+    /// Reads a sensor that shows the mean power of the last 10 ms at once.
+    pub(super) fn read_instant(&mut self, to: f64, power: f64) {
+        self.readings.clear();
+        if self.silent {
+            return;
+        }
+        let power = self.spike.take().unwrap_or(power);
+        self.send(HoldEvent::PowerRead(power_reading(
+            to - INSTANT_WINDOW,
             to,
             power,
         )));

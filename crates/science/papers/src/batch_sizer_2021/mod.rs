@@ -1,10 +1,13 @@
 //! batch_sizer_2021: BatchSizer: batch sizes under a power cap.
 
+mod controller;
 mod deviations;
+mod job_conclusions;
 mod jobs;
 mod reproduction;
 pub mod tables;
 
+pub use controller::Controller;
 pub(crate) use deviations::compare;
 pub use jobs::{JobResult, ModeResult};
 pub(crate) use reproduction::{PAPER, reproduce};

@@ -1,14 +1,15 @@
 //! Reproduces the card, throughput and power by batch size, and the jobs of table 2.
 
-use sweetspot_control::hold::HoldMode;
 use sweetspot_decide::Objective;
 use sweetspot_sim::find_gpu;
 use sweetspot_study::{AxisText, BATCH_PARAMETER, Definition, Point, Study};
 
+use super::job_conclusions::{figure_5_by_mode, job_conclusions};
 use super::jobs::{JobResult, figures_5_and_6, run_jobs};
 use super::tables::{read_card_facts, read_jobs};
 use crate::PapersError;
 use crate::Reproduction;
+use crate::ValueOrigin;
 use crate::row::{Conclusion, Judgement, Label, ReproducedRow, Rows, ValueKind, range_of};
 use crate::simulated_runs::SweepRunner;
 
@@ -101,11 +102,12 @@ pub fn reproduce(runner: &mut SweepRunner) -> Result<Reproduction, PapersError> 
         workloads.push(Workload::sweep(runner, job.network, &job.dataset)?);
     }
     let (jobs, over_time) = run_jobs(&printed, runner.seed)?;
-    runner.runs += jobs.len() * HoldMode::ALL.len();
+    runner.runs += jobs.iter().map(|job| job.modes.len()).sum::<usize>();
     let mut rows = card_rows()?;
     rows.extend(saturation_rows(&workloads));
     rows.extend(figure_1(&workloads));
     rows.extend(figures_5_and_6(&jobs)?);
+    rows.extend(figure_5_by_mode(&jobs));
     rows.extend(over_time);
     Ok(Reproduction {
         paper: PAPER,
@@ -119,24 +121,26 @@ pub fn reproduce(runner: &mut SweepRunner) -> Result<Reproduction, PapersError> 
     })
 }
 
-/// The rows of section 5.1: the power of the card with a model loaded, and its highest power.
+/// The rows of section 5.1: the power of the card with a model loaded, and its highest power. Both are parameters of the
+/// card's profile and cannot be missed.
 fn card_rows() -> Result<Vec<ReproducedRow>, PapersError> {
     let facts = read_card_facts()?;
     let (_, gpu) = find_gpu(GPU)?;
     let loaded = gpu.power.idle + gpu.power.context;
-    let mut rows = Rows::new("section 5.1");
+    let mut rows = Rows::new("section 5.1").with_origin(ValueOrigin::Input);
     for (what, printed, here) in [
         ("with a model loaded", facts.loaded, loaded),
         ("at most", facts.max_power, gpu.cap.max),
     ] {
         let labels: [(&'static str, Label); 2] = [("gpu", GPU.into()), ("what", what.into())];
-        let each = Judgement::Each(1.0);
-        rows.add(&labels, POWER, Some(printed.get()), Some(here.get()), each);
+        let (printed, here) = (Some(printed.get()), Some(here.get()));
+        rows.add(&labels, POWER, printed, here, Judgement::Shown);
     }
     Ok(rows.rows)
 }
 
-/// The rows of section 3: the throughput gained by a batch size of 512 over 256, which the paper says is none.
+/// The rows of section 3: the throughput gained by a batch size of 512 over 256. The paper prints no numbers; it concludes
+/// that there is no gain.
 fn saturation_rows(workloads: &[Workload]) -> Vec<ReproducedRow> {
     let mut rows = Rows::new("section 3");
     for workload in workloads {
@@ -146,7 +150,7 @@ fn saturation_rows(workloads: &[Workload]) -> Vec<ReproducedRow> {
         ];
         let both = workload.throughput(512).zip(workload.throughput(256));
         let here = both.map(|(beyond, last)| beyond / last - 1.0);
-        rows.add(&labels, SATURATION, Some(0.0), here, Judgement::Each(0.03));
+        rows.add(&labels, SATURATION, None, here, Judgement::Shown);
     }
     rows.rows
 }
@@ -232,123 +236,4 @@ fn conclusions(workloads: &[Workload], jobs: &[JobResult]) -> Vec<Conclusion> {
     .into_iter()
     .chain(job_conclusions(jobs))
     .collect()
-}
-
-/// The conclusions about the jobs of table 2: those of figure 5, for the paper's algorithm as its text intends it and
-/// for the default algorithm, and further requirements on the control algorithms of `hold`.
-fn job_conclusions(jobs: &[JobResult]) -> Vec<Conclusion> {
-    let (over, behind) = shortfalls(jobs);
-    let figure_5 = [HoldMode::Windowed, HoldMode::Robust].map(|mode| mode_conclusions(jobs, mode));
-    let beyond = vec![
-        Conclusion::new(
-            "the robust algorithm is below every cap 99 % of the time",
-            over.is_empty(),
-            list_jobs("over the cap for 1 % of the time or longer", &over),
-        ),
-        Conclusion::new(
-            "no other algorithm for batch sizes that is below the cap is over 1 % faster than robust, and joint is as fast as the faster of robust and DVFS, within 1 %",
-            behind.is_empty(),
-            list_jobs("slower", &behind),
-        ),
-    ];
-    figure_5.into_iter().flatten().chain(beyond).collect()
-}
-
-/// The conclusions of figure 5 for one control algorithm. A simulated value confirms a printed value if it rounds to
-/// it.
-fn mode_conclusions(jobs: &[JobResult], mode: HoldMode) -> Vec<Conclusion> {
-    let gains: Vec<(f64, u64)> = jobs
-        .iter()
-        .filter_map(|job| Some((100.0 * job.gain(mode)?, job.job)))
-        .collect();
-    let by_gain = |a: &&(f64, u64), b: &&(f64, u64)| a.0.total_cmp(&b.0);
-    let highest = gains.iter().max_by(by_gain).copied().unwrap_or_default();
-    let lowest = gains.iter().min_by(by_gain).copied().unwrap_or_default();
-    let ahead = gains.iter().filter(|(gain, _)| *gain > 0.0).count();
-    let of_job = |number| gains.iter().find(|(_, job)| *job == number);
-    let gain_in = |number| of_job(number).map_or(f64::NAN, |(gain, _)| *gain);
-    let over = over_the_cap(jobs, mode);
-    let cost = match over.is_empty() {
-        true => String::new(),
-        false => format!(
-            "; {}",
-            list_jobs("over the cap for 1 % of the time or longer", &over)
-        ),
-    };
-    let name = match mode {
-        HoldMode::Windowed => "the paper's algorithm as intended (windowed)",
-        _ => "the default algorithm (robust)",
-    };
-    let here = |(gain, job): (f64, u64)| format!("{gain:+.2} % in job {job}");
-    vec![
-        Conclusion::new(
-            &format!("{name} beats DVFS in most jobs"),
-            2 * ahead > gains.len(),
-            format!("in {ahead} of {} jobs{cost}", gains.len()),
-        ),
-        Conclusion::new(
-            &format!("{name} gains up to 29 %"),
-            highest.0.round() == 29.0,
-            here(highest),
-        ),
-        Conclusion::new(
-            &format!("{name} gains most in job 19"),
-            highest.1 == 19,
-            format!("{}, {}", here(highest), here((gain_in(19), 19))),
-        ),
-        Conclusion::new(
-            &format!("{name} loses at most 8 %"),
-            lowest.0 >= -8.0,
-            here(lowest),
-        ),
-        Conclusion::new(
-            &format!("{name} loses most in job 5"),
-            lowest.1 == 5,
-            format!(
-                "{}, {}: there the GPU waits for the host so much that its mean power stays below the cap of 84 W",
-                here(lowest),
-                here((gain_in(5), 5))
-            ),
-        ),
-    ]
-}
-
-/// Text that lists the jobs to which `what` applies.
-fn list_jobs(what: &str, jobs: &[u64]) -> String {
-    match jobs {
-        [] => format!("{what} in no job"),
-        jobs => format!("{what} in jobs {jobs:?}"),
-    }
-}
-
-/// The share of a job's time in which its power exceeds the cap under a control algorithm.
-fn violation_share(job: &JobResult, mode: HoldMode) -> f64 {
-    let share = job
-        .of(mode)
-        .and_then(|result| result.summary.violation_share);
-    share.map_or(0.0, |share| share.get())
-}
-
-/// The numbers of the jobs whose power exceeds the cap for at least 1 % of the time under a control algorithm.
-fn over_the_cap(jobs: &[JobResult], mode: HoldMode) -> Vec<u64> {
-    let over = jobs.iter().filter(|job| violation_share(job, mode) >= 0.01);
-    over.map(|job| job.job).collect()
-}
-
-/// The numbers of the jobs in which the robust algorithm exceeds the power cap for at least 1 % of the time, and of the
-/// jobs in which it, or the joint algorithm, is slower than another algorithm.
-fn shortfalls(jobs: &[JobResult]) -> (Vec<u64>, Vec<u64>) {
-    let speed = |job: &JobResult, mode| job.of(mode).map_or(0.0, |one| one.summary.items_per_s);
-    let behind = jobs.iter().filter(|job| {
-        let robust = speed(job, HoldMode::Robust);
-        let others = [HoldMode::Paper, HoldMode::Text, HoldMode::Windowed];
-        let others = others
-            .into_iter()
-            .filter(|mode| violation_share(job, *mode) < 0.01);
-        let fastest = others.map(|mode| speed(job, mode)).fold(0.0, f64::max);
-        let either = robust.max(speed(job, HoldMode::Dvfs));
-        robust < 0.99 * fastest || speed(job, HoldMode::Joint) < 0.99 * either
-    });
-    let behind = behind.map(|job| job.job).collect();
-    (over_the_cap(jobs, HoldMode::Robust), behind)
 }

@@ -191,6 +191,7 @@ fn averages(
             published: fact.value,
             here: here.iter().sum::<f64>() / here.len() as f64,
             tolerance: Some(1.0),
+            origin: None,
         };
         let label = format!("{gpu} {}, average", fact.of);
         rows.push((label.trim().to_owned(), vec![value]));
@@ -204,6 +205,7 @@ fn percentage(published: f64, here: f64) -> Value {
         published: 100.0 * published,
         here: 100.0 * here,
         tolerance: Some(2.0),
+        origin: None,
     }
 }
 
@@ -263,6 +265,7 @@ fn alexnet_1024_rows(samples: &[Sample], board: &Board) -> Vec<(String, Vec<Valu
                 published: 945.0,
                 here: best,
                 tolerance: Some(0.0),
+                origin: None,
             },
         ),
     ]

@@ -39,6 +39,7 @@ pub fn compare(profiles: &Profiles) -> Result<SimulatorDeviations, PapersError> 
             published,
             here,
             tolerance,
+            origin: None,
         };
         rows.push((
             format!("{} {mode}, batch {}", row.network, row.batch),

@@ -55,6 +55,7 @@ fn compare_cell(profiles: &Profiles, cell: &StepCell) -> Result<Vec<Value>, Pape
         published,
         here: here / ITERATIONS as f64,
         tolerance: judged.then_some(tolerance),
+        origin: None,
     };
     Ok(vec![
         value(cell.time.get() * 1e3, time.get() * 1e3, 0.10),

@@ -112,6 +112,7 @@ fn labelled_value(label: String, published: f64, here: f64, tolerance: f64) -> L
         published,
         here,
         tolerance: Some(tolerance),
+        origin: None,
     };
     (label, vec![value])
 }

@@ -31,6 +31,7 @@ pub fn compare(profiles: &Profiles) -> Result<SimulatorDeviations, PapersError> 
             published,
             here,
             tolerance: Some(TWO_PERCENT.get()),
+            origin: None,
         };
         let label = format!("{} {} {:.0} W", row.gpu, row.network, row.power_cap.get());
         different.insert(label.clone());

@@ -8,6 +8,7 @@ use crate::hold::batch_search::SearchDecision;
 use crate::hold::cap_on::CapOn;
 use crate::hold::joint_search::GridPosition;
 use crate::hold::paper_search::PaperDecision;
+use crate::hold::power_profile::PowerProfile;
 use crate::hold::window::WindowMeasurement;
 
 /// The shortest time that samples must cover to show an early excess (before the averaging time is over), in seconds.
@@ -37,8 +38,7 @@ impl Holder {
             })
     }
 
-    /// Decides on the next setting after a power reading, if the cap is exceeded or if the search decides on every
-    /// reading.
+    /// Decides on the next setting because the cap is exceeded.
     pub(super) fn decide_on_excess(&mut self) {
         let highest = self.window.highest_power();
         let power = highest.or_else(|| self.averager.partial_mean().map(|(power, _)| power.get()));
@@ -64,13 +64,21 @@ impl Holder {
                 }
                 self.position.level = level;
             }
-            SettingSearch::Paper { .. } => self.decide_by_paper(power),
+            // The paper's algorithms wait until they have profiled their batches.
+            SettingSearch::Paper { .. } => {}
         }
         self.window.restart();
     }
 
     /// Decides on the next setting if the measurement window is complete.
     pub(super) fn decide_if_complete(&mut self) {
+        if let SettingSearch::Paper { profile, .. } = &mut self.search {
+            if let Some(power) = profile.highest_reading() {
+                *profile = PowerProfile::default();
+                self.decide_by_paper(power);
+            }
+            return;
+        }
         if self.window.batches < self.config.window || !self.window.covers_batches() {
             return;
         }
@@ -96,27 +104,36 @@ impl Holder {
                 let decision = search.after_window(at, window, &limits, now);
                 self.apply_decision(decision, window.power);
             }
-            SettingSearch::DeviceCap { .. } => {}
-            SettingSearch::Paper { .. } => self.decide_by_paper(window.power),
+            SettingSearch::DeviceCap { .. } | SettingSearch::Paper { .. } => {}
         }
-        self.windows_at_setting = match self.position == at {
-            true => self.windows_at_setting.saturating_add(1),
-            false => 0,
-        };
-        self.check_overload(window.rate);
+        self.after_decision(at, window.rate);
     }
 
-    /// Lets the paper's algorithm decide on the next setting.
+    /// Lets the paper's algorithm decide on the next setting, by the highest power reading of the batches that it has
+    /// profiled.
     fn decide_by_paper(&mut self, power: f64) {
         let cap = self.config.cap;
         let at = self.position;
-        let SettingSearch::Paper { search, axis } = &mut self.search else {
+        let SettingSearch::Paper { search, axis, .. } = &mut self.search else {
             return;
         };
+        self.window_count += 1;
         match search.decide(power, cap) {
             PaperDecision::Use(index) => self.position = axis.position(at, index),
             PaperDecision::Infeasible => self.notify_infeasible(power),
         }
+        self.after_decision(at, self.window.rate());
+        self.window.restart();
+    }
+
+    /// Counts the measurement windows at the present setting after a decision at the setting `at`, which served this many
+    /// items per second.
+    fn after_decision(&mut self, at: GridPosition, rate: f64) {
+        self.windows_at_setting = match self.position == at {
+            true => self.windows_at_setting.saturating_add(1),
+            false => 0,
+        };
+        self.check_overload(rate);
     }
 
     /// Applies the decision of a search. `power` is the latest measured power, for notices if the power of the chosen

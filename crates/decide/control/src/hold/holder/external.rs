@@ -116,6 +116,7 @@ impl Holder {
             SettingSearch::Paper {
                 search,
                 axis: Axis::Batch,
+                ..
             } => self.position.batch = search.exclude_above(largest),
             SettingSearch::Axis { .. }
             | SettingSearch::Paper { .. }

@@ -5,13 +5,18 @@ use crate::hold::batch_search::BatchSearch;
 use crate::hold::config::{DeviceKnob, HoldConfig, HoldMode};
 use crate::hold::joint_search::{GridPosition, JointSearch};
 use crate::hold::paper_search::PaperSearch;
+use crate::hold::power_profile::PowerProfile;
 
 /// The search that the controller uses, which depends on the control algorithm and the knob.
 #[derive(Clone, Debug)]
 pub(super) enum SettingSearch {
     /// An algorithm of the BatchSizer paper, along one axis (`--mode paper`, `text`, `windowed`, `dvfs` or
     /// `step_up`).
-    Paper { search: PaperSearch, axis: Axis },
+    Paper {
+        search: PaperSearch,
+        axis: Axis,
+        profile: PowerProfile,
+    },
     /// The default search along one axis (`--knob batch` or `core-clock`), which remembers all measurements.
     Axis { search: BatchSearch, axis: Axis },
     /// A search over batch size and device knob together (`--knob joint`).
@@ -80,6 +85,7 @@ impl SettingSearch {
                 Self::Paper {
                     search: PaperSearch::new(mode, config.alpha.get(), settings),
                     axis,
+                    profile: PowerProfile::default(),
                 }
             }
         }

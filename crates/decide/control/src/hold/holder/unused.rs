@@ -62,8 +62,13 @@ impl std::fmt::Display for UnusedPower {
 }
 
 impl Holder {
-    /// The power that the present setting leaves below the cap if it draws `average`; `None` if that is little.
+    /// The power that the present setting leaves below the cap if it draws `average`; `None` if that is little, or if an
+    /// algorithm of the BatchSizer paper is used: these stop at the first setting in a band below the cap, and remember
+    /// nothing about the others.
     pub fn unused_power(&self, average: Watts) -> Option<UnusedPower> {
+        if matches!(self.search, SettingSearch::Paper { .. }) {
+            return None;
+        }
         let power = self.config.cap - average;
         (power > self.config.cap * MIN_UNUSED_SHARE).then(|| UnusedPower {
             power,

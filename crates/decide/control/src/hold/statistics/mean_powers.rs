@@ -1,8 +1,9 @@
 //! Sums over mean powers.
 
-/// A mean power, and the time in seconds by which it is weighted.
+/// A mean power, when it begins, and the time in seconds by which it is weighted.
 #[derive(Clone, Copy, Debug)]
 pub struct CountedMean {
+    pub from: f64,
     pub time: f64,
     pub power: f64,
     pub is_over_cap: bool,
