@@ -3,7 +3,7 @@
 use include_dir::{Dir, include_dir};
 
 use crate::text::parse_with_inputs;
-use crate::{Network, NetworkError, Shape};
+use crate::{Network, NetworkError, OnnxOptions, Shape, read_onnx};
 
 /// The description files of the built-in networks.
 static NETWORKS: Dir = include_dir!("$CARGO_MANIFEST_DIR/networks");
@@ -81,6 +81,16 @@ pub fn find_with_inputs(name: &str, inputs: &[(String, Shape)]) -> Result<Networ
     }
     let text = std::fs::read_to_string(name).map_err(|error| unreadable(error.to_string()))?;
     parse_with_inputs(name, &text, inputs)
+}
+
+/// Loads a built-in network by its name, or a description or ONNX file by its path. The sizes of inputs that are given
+/// replace those of the network.
+pub fn load(name: &str, inputs: Vec<(String, Shape)>) -> Result<Network, NetworkError> {
+    let extension = std::path::Path::new(name).extension();
+    match extension.is_some_and(|extension| extension.eq_ignore_ascii_case("onnx")) {
+        true => read_onnx(name, &OnnxOptions { inputs }),
+        false => find_with_inputs(name, &inputs),
+    }
 }
 
 /// The three built-in names most similar to an unknown one, the most similar first.

@@ -28,7 +28,7 @@ mod shape;
 mod text;
 mod window;
 
-pub use built_in::{NAMES, built_in, find, find_with_inputs};
+pub use built_in::{NAMES, built_in, find, find_with_inputs, load};
 pub use convention::{Convention, Precision};
 pub use cost::{Cost, KindCost, LayerCost};
 pub use count::{Counts, Operations, count};

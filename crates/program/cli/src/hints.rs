@@ -37,6 +37,10 @@ fn dynamic_hint(error: &anyhow::Error) -> Option<String> {
     {
         return Some(hint_for_sizes(inputs));
     }
+    if let Some((file, inputs)) = workload_error(error).and_then(missing_sizes) {
+        let (flags, sizes) = (input_flags(inputs, ":"), missing_numbers(inputs));
+        return Some(format!("give --network '{file}{flags}'{sizes}"));
+    }
     let simulation = match error.downcast_ref::<SessionError>() {
         Some(SessionError::Devices(
             DevicesError::Host(HostError::Unavailable(_)) | DevicesError::NoGpu,
@@ -169,13 +173,50 @@ fn hint_for_network(error: &NetworkUseError) -> Option<&'static str> {
     }
 }
 
+/// The error about a workload that is to be simulated, if it is one.
+fn workload_error(error: &anyhow::Error) -> Option<&PredictedWorkloadError> {
+    let simulation = match error.downcast_ref::<SessionError>() {
+        Some(SessionError::Simulation(error)) => Some(error),
+        _ => error.downcast_ref::<SimulationError>(),
+    };
+    match (simulation, error.downcast_ref::<StandInError>()) {
+        (Some(SimulationError::Workload(error)), _) => Some(error),
+        (_, Some(StandInError::Workload(error))) => error.downcast_ref(),
+        _ => None,
+    }
+}
+
+/// The file and its inputs, if an ONNX file that is to be simulated leaves sizes open.
+fn missing_sizes(error: &PredictedWorkloadError) -> Option<(&str, &[MissingSizes])> {
+    match error {
+        PredictedWorkloadError::Network(NetworkError::MissingSizes { file, inputs }) => {
+            Some((file, inputs))
+        }
+        _ => None,
+    }
+}
+
+/// The inputs with their shapes, each after a text.
+fn input_flags(inputs: &[MissingSizes], before: &str) -> String {
+    let flags = inputs.iter().map(|missing| {
+        let shape = missing.shape.as_deref().unwrap_or("1x3x224x224");
+        format!("{before}{}={shape}", missing.input)
+    });
+    flags.collect()
+}
+
 /// The flags that give the sizes that an ONNX file leaves open.
 fn hint_for_sizes(inputs: &[MissingSizes]) -> String {
     let flags = inputs.iter().map(|missing| match &missing.shape {
         Some(shape) => format!("--input '{}={shape}'", missing.input),
         None => format!("--input '{}=SHAPE' (such as 1x3x224x224)", missing.input),
     });
-    let give = format!("give {}", flags.collect::<Vec<_>>().join(" "));
+    let flags = flags.collect::<Vec<_>>().join(" ");
+    format!("give {flags}{}", missing_numbers(inputs))
+}
+
+/// The names of sizes that need a number, as the end of a sentence.
+fn missing_numbers(inputs: &[MissingSizes]) -> String {
     let mut sizes: Vec<&str> = Vec::new();
     for size in inputs.iter().flat_map(|missing| &missing.sizes) {
         if !sizes.contains(&size.as_str()) {
@@ -183,8 +224,8 @@ fn hint_for_sizes(inputs: &[MissingSizes]) -> String {
         }
     }
     match sizes.is_empty() {
-        true => give,
-        false => format!("{give} with numbers for {}", sizes.join(", ")),
+        true => String::new(),
+        false => format!(" with numbers for {}", sizes.join(", ")),
     }
 }
 

@@ -1,13 +1,13 @@
 //! `sweetspot network`.
 
 use anyhow::{Result, bail};
-use sweetspot_network::{Convention, Cost, NAMES, Precision, built_in};
+use sweetspot_network::{Convention, Cost, NAMES, Precision, built_in, load};
 use sweetspot_report::{
     Line, NetworkRows, NetworkView, Text, network_csv, network_json, network_markdown,
     network_text, networks_text,
 };
 use sweetspot_session::{
-    bounds_on_gpu, default_precision, efficiency_in_study, load_network, predict_on_gpu,
+    NetworkUseError, bounds_on_gpu, default_precision, efficiency_in_study, predict_on_gpu,
 };
 use sweetspot_sim::Mode;
 use sweetspot_study::Store;
@@ -42,7 +42,8 @@ pub fn run(args: NetworkArgs) -> Result<Outcome> {
         );
     }
     let documents = Documents::open(args.export.requested())?;
-    let network = load_network(name, args.input)?;
+    let has_inputs = !args.input.is_empty();
+    let network = load(name, args.input).map_err(NetworkUseError::from)?;
     let study = args.study.as_deref().map(|study| {
         let store = Store::open(&crate::study::find_folder(study))?;
         store.study(None)
@@ -97,9 +98,17 @@ pub fn run(args: NetworkArgs) -> Result<Outcome> {
                 (false, RowGrouping::Kind) if !documents.is_empty() => {
                     Line::with_command("Other networks:", "sweetspot network --list")
                 }
-                (false, RowGrouping::Kind) => {
-                    Line::with_command("As a file:", &typed_with("--export-json network.json"))
-                }
+                (false, RowGrouping::Kind) => match (&prediction, args.simulate.as_deref()) {
+                    (Some(Ok(_)), Some(gpu)) if !has_inputs => {
+                        let mode = if train { "" } else { " --infer" };
+                        let command =
+                            format!("sweetspot sweep --simulate {gpu} --network {name}{mode}");
+                        Line::with_command("Its settings, simulated:", &command)
+                    }
+                    _ => {
+                        Line::with_command("As a file:", &typed_with("--export-json network.json"))
+                    }
+                },
             }))
             .json(|| network_json(&view))
             .csv(|| network_csv(&view))

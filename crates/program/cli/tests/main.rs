@@ -23,6 +23,7 @@ mod measure;
 mod mistyped;
 mod network;
 mod next_steps;
+mod predicted_workloads;
 mod progress;
 mod replay;
 mod report;

@@ -264,8 +264,8 @@ fn csv_and_markdown_have_a_line_for_each_row() {
             .lines()
             .filter(|line| line.starts_with('|'))
             .count(),
-        // Six of the lines are those of the prediction.
-        23 + 6
+        // Eight of the lines are those of the prediction.
+        23 + 8
     );
 }
 

@@ -35,7 +35,6 @@ pub use host::{
 pub use measure::MeasureError;
 pub use network::{
     GpuBounds, NetworkUseError, StudyEfficiency, StudyRow, bounds_on_gpu, efficiency_in_study,
-    load_network,
 };
 pub use observer::{Observer, Status};
 pub use prediction::{BestSetting, GpuPrediction, default_precision, predict_on_gpu};

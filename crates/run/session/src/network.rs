@@ -1,10 +1,7 @@
 //! The cost of a neural network: its operations, the least time and energy on a GPU, and its efficiency in a study.
 
-use std::path::Path;
-
 use sweetspot_network::{
-    Bound, Cost, Efficiency, GpuCeilings, Network, NetworkError, OnnxOptions, Precision, Shape,
-    find, find_with_inputs, read_onnx, roofline,
+    Bound, Cost, Efficiency, GpuCeilings, Network, NetworkError, Precision, find, roofline,
 };
 use sweetspot_quantity::{FlopsPerSecond, Joules, Seconds};
 use sweetspot_sim::{CatalogueError, GpuProfile, find_gpu, gpus};
@@ -40,15 +37,6 @@ pub enum NetworkUseError {
     /// The study has no configuration whose energy per item is known.
     #[error("no configuration of the study has both items and energy")]
     NoItems,
-}
-
-/// Loads a built-in network by its name, or a network description or ONNX file by its path, for inputs of these sizes.
-pub fn load_network(name: &str, inputs: Vec<(String, Shape)>) -> Result<Network, NetworkUseError> {
-    let extension = Path::new(name).extension();
-    if extension.is_some_and(|extension| extension.eq_ignore_ascii_case("onnx")) {
-        return Ok(read_onnx(name, &OnnxOptions { inputs })?);
-    }
-    Ok(find_with_inputs(name, &inputs)?)
 }
 
 /// The least time and energy that a network needs on a GPU, from a roofline model.

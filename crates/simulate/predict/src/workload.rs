@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use sweetspot_network::{Network, NetworkError, OnnxOptions, Precision, find, read_onnx};
+use sweetspot_network::{Network, NetworkError, Precision, Shape, find, load};
 use sweetspot_quantity::{Bytes, Ratio, Seconds};
 use sweetspot_sim::{
     CatalogueError, GpuProfile, ItemWork, IterationWork, MemoryNeed, Mode, PhaseShare, Variant,
@@ -39,22 +39,23 @@ pub enum WorkloadError {
 
 /// Finds a workload for these GPUs: a profile, as [`sweetspot_sim::find_workload`] does, or else a network whose cost is
 /// predicted. That is an ONNX file, a description (`.net`), a built-in network that has no profile for the GPU, or any
-/// built-in network as `NETWORK@predicted`.
+/// built-in network as `NETWORK@predicted`. Sizes of inputs may follow, as in `model.onnx:x=1x3x224x224`.
 pub fn find_workload(
     name: &str,
     study: Option<&str>,
     variant: &Variant,
     gpus: &[(String, GpuProfile)],
 ) -> Result<Workload, WorkloadError> {
-    let built_in = name.strip_suffix(&format!("@{STUDY}"));
-    let extension = Path::new(name).extension();
+    let (network_name, inputs) = split_inputs(name);
+    let built_in = network_name.strip_suffix(&format!("@{STUDY}"));
+    let extension = Path::new(network_name).extension();
     let is_file = extension.is_some_and(|extension| {
         ["onnx", "net"]
             .iter()
             .any(|own| extension.eq_ignore_ascii_case(own))
     });
-    if is_file || built_in.is_some() {
-        let network = read_network(built_in.unwrap_or(name))?;
+    if is_file || built_in.is_some() || !inputs.is_empty() {
+        let network = load(built_in.unwrap_or(network_name), inputs)?;
         return predicted(name.to_owned(), &network, variant, gpus);
     }
     let found = sweetspot_sim::find_workload(name, study, variant);
@@ -72,7 +73,7 @@ pub fn find_workload(
     match is_predicted && !name.contains('@') {
         true => predicted(
             format!("{name}@{STUDY}"),
-            &read_network(name)?,
+            &load(name, Vec::new())?,
             variant,
             gpus,
         ),
@@ -94,13 +95,19 @@ fn has_profile(network: &str) -> bool {
         .any(|workload| workload.profile.network == network)
 }
 
-/// Reads an ONNX file or a description, or finds a built-in network.
-fn read_network(name: &str) -> Result<Network, NetworkError> {
-    let extension = Path::new(name).extension();
-    match extension.is_some_and(|extension| extension.eq_ignore_ascii_case("onnx")) {
-        true => read_onnx(name, &OnnxOptions::default()),
-        false => find(name),
+/// The name of a network without the sizes of inputs that may follow it, and these sizes: `model.onnx:x=1x3x224x224` or
+/// `bert_base:input=512`.
+fn split_inputs(name: &str) -> (&str, Vec<(String, Shape)>) {
+    let (mut rest, mut inputs) = (name, Vec::new());
+    while let Some((before, last)) = rest.rsplit_once(':') {
+        let input = last
+            .split_once('=')
+            .and_then(|(input, shape)| Some((input.to_owned(), shape.parse().ok()?)));
+        let Some(input) = input else { break };
+        inputs.insert(0, input);
+        rest = before;
     }
+    (rest, inputs)
 }
 
 /// The workload of a network, with its predicted work on each of the GPUs.
