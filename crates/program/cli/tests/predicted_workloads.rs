@@ -91,7 +91,7 @@ fn sizes_of_inputs_follow_a_network_and_missing_ones_are_asked_for() {
         );
         json(folder.path(), &line)["items_per_s"].as_f64().unwrap()
     };
-    let (short, long) = (rate("bert_base:input=64"), rate("bert_base:input=256"));
+    let (short, long) = (rate("bert_base:input=32"), rate("bert_base:input=512"));
     assert!(short > 1.5 * long, "{short} {long}");
     let model = onnx("no_sizes.onnx");
     let refused = run(
