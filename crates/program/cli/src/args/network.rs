@@ -10,7 +10,7 @@ use super::shared::{CriteriaArgs, TextExportArgs};
 /// Count a network's operations, parameters and memory traffic.
 ///
 /// Counts every layer of a built-in network, of an ONNX file (its weights are not needed) or of your own description.
-/// Add a GPU to see the lowest time and energy that its peak rates allow and, on an H200, what the network will really
+/// Add a GPU to see the lowest time and energy that its peak rates allow and, on newer ones, what the network will really
 /// cost; or a study to see the operations per joule that were achieved.
 #[derive(Debug, Args)]
 #[command(after_help = NETWORK_EXAMPLES, arg_required_else_help = true)]
@@ -50,7 +50,7 @@ pub struct NetworkArgs {
     pub train: bool,
 
     /// Show the lowest possible time and energy on this GPU, and a prediction of the real ones where the GPU's profile
-    /// allows it (h200): a name (see `simulate --list`) or a profile file.
+    /// allows it (h200, h100, a100, l40s): a name (see `simulate --list`) or a profile file.
     #[arg(long, value_name = "GPU")]
     pub simulate: Option<String>,
 
