@@ -1,11 +1,12 @@
 //! A network's time, power and energy on a GPU before it runs.
 //!
 //! [`kernels()`] splits a network into the kernels that a GPU starts. [`KernelCost`] says what each costs, from the GPU's
-//! data sheet and the constants of its profile ([`sweetspot_sim::Kernels`]), and [`predict`] adds them up and
-//! says how far the result may be off.
+//! data sheet and the constants of its profile ([`sweetspot_sim::Kernels`]). A [`Predictor`] adds them up to the work of an
+//! iteration, lets the simulator's physics say how the GPU runs it, and says how far the result may be off.
+//! [`find_workload`] finds the workload of a simulation: a profile, or any network as a prediction.
 //!
-//! Everything is a pure function of network, profile and batch size. Left to others: to fit the constants
-//! (`benchmarks`), and presentation.
+//! Everything but reading a network is a pure function of network, profile and batch size. Left to others: to fit the
+//! constants (`benchmarks`), and presentation.
 
 #![cfg_attr(
     not(test),

@@ -48,7 +48,7 @@ impl KernelCost {
 
     /// The cost as a part of an iteration on a GPU that draws `waiting` while it runs no kernel.
     fn to_part(
-        &self,
+        self,
         phase: usize,
         launch: Seconds,
         waiting: Watts,
