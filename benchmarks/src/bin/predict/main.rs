@@ -10,6 +10,8 @@ mod host;
 mod others;
 mod rows;
 
+use std::collections::BTreeMap;
+
 use anyhow::Result;
 use sweetspot_sim::Mode;
 
@@ -28,8 +30,18 @@ fn main() -> Result<()> {
     let rows: Vec<MeasuredRow> = inference.iter().chain(&training).cloned().collect();
     report("fitted", &judge(&all, &rows));
     let by_network = left_out(&inference, &training, &all, &|row| row.network.name.clone());
-    let errors = report("networks left out", &by_network);
+    let mut errors = report("networks left out", &by_network);
     coverage_of_others(&by_network);
+    let spread = host_spread()?;
+    for (error, spread) in errors[1].iter_mut().zip(spread) {
+        *error = error.ln_1p().hypot(spread).exp_m1();
+    }
+    println!(
+        "  with the spread of hosts, 95 % of trainings are expected within {:.1}, {:.1} and {:.1} %",
+        100.0 * errors[1][0],
+        100.0 * errors[1][1],
+        100.0 * errors[1][2]
+    );
     let by_family = left_out(&inference, &training, &all, &|row| {
         family(&row.network.name).to_owned()
     });
@@ -242,6 +254,44 @@ fn coverage_of_others(judged: &[Judged]) {
 /// Prints the share of rows within intervals.
 fn coverage(judged: &[Judged], errors: Bounds) {
     print_coverage(judged, &|judged| is_inside(judged, &errors));
+}
+
+/// How much the same training differs between machines with the same kind of GPU: 1.96 times the standard deviation of the
+/// logarithms of time, power and energy.
+fn host_spread() -> Result<[f64; 3]> {
+    let mut rows = measured_rows("zoo_training.csv", &ZOO)?;
+    for file in [
+        "judge_networks.csv",
+        "judge_training.csv",
+        "judge_memory.csv",
+    ] {
+        rows.extend(measured_rows(file, &JUDGED)?);
+    }
+    rows.retain(|row| row.mode == Mode::Train);
+    let mut same: BTreeMap<(String, u64), Vec<[f64; 3]>> = BTreeMap::new();
+    for row in rows {
+        let values = [row.time, row.power, row.time * row.power];
+        let key = (row.network.name.clone(), row.batch);
+        same.entry(key).or_default().push(values.map(f64::ln));
+    }
+    let mut squares = [0.0; 3];
+    let mut free = 0;
+    for values in same.values().filter(|values| values.len() > 1) {
+        free += values.len() - 1;
+        for (column, square) in squares.iter_mut().enumerate() {
+            let all = values.iter().map(|value| value[column]);
+            let mean = all.clone().sum::<f64>() / values.len() as f64;
+            *square += all.map(|value| (value - mean).powi(2)).sum::<f64>();
+        }
+    }
+    println!(
+        "  the same trainings on other machines: {} pairs, time {:.1} %, power {:.1} %, energy {:.1} % (standard deviation)",
+        free,
+        100.0 * (squares[0] / free as f64).sqrt(),
+        100.0 * (squares[1] / free as f64).sqrt(),
+        100.0 * (squares[2] / free as f64).sqrt()
+    );
+    Ok(squares.map(|square| 1.96 * (square / free as f64).sqrt()))
 }
 
 /// Whether time, power and energy of a row are within their intervals.

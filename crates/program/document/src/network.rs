@@ -112,6 +112,8 @@ pub struct PredictionIntervals {
     pub power_w: [f64; 2],
     /// The interval of the energy of an item in joules.
     pub energy_per_item_j: [f64; 2],
+    /// The interval of the memory in bytes.
+    pub memory_bytes: [f64; 2],
 }
 
 /// The best value of a setting for an objective.

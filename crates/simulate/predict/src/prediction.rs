@@ -69,6 +69,8 @@ pub struct Prediction {
     pub memory: Bytes,
     /// The errors that 95 % of predictions stay within, of time, power and energy.
     pub errors: [Ratio; 3],
+    /// The error of the memory.
+    pub memory_error: Ratio,
     /// The time of each layer that needs any, those with the longest first.
     pub layers: Vec<LayerPrediction>,
     /// The work of an iteration, for other settings and for the simulator.
@@ -103,6 +105,12 @@ impl Prediction {
 
 /// Weights are stored with this many bytes in training: as they are, their gradient and their momentum.
 const BYTES_PER_TRAINED_WEIGHT: f64 = 12.0;
+
+/// By how much the memory of inference exceeds weights, input and output of the largest kernel: the median of 13 networks
+/// (data/measured_h200/judge_memory.csv).
+const OTHER_TENSORS: f64 = 1.3;
+/// The errors of the memory, by the same 13 networks and 14 rows of training.
+const MEMORY_ERRORS: [f64; 2] = [0.4, 0.7];
 
 /// Predicts what a network costs on a GPU, for any batch size.
 #[derive(Clone, Debug)]
@@ -173,6 +181,10 @@ impl Predictor {
             at_default: self.steady(&work, None, None),
             memory: memory.fixed + memory.per_item * batch as f64,
             errors: self.errors(),
+            memory_error: Ratio::new(match self.mode {
+                Mode::Infer => MEMORY_ERRORS[0],
+                Mode::Train => MEMORY_ERRORS[1],
+            }),
             layers,
             work,
         }
@@ -204,10 +216,10 @@ impl Predictor {
         let weights = self.weights;
         let elements = self.kernels.iter().map(|kernel| kernel.elements);
         let (fixed, per_item) = match self.mode {
-            // The input and output of the largest kernel.
+            // The input and output of the largest kernel, and what waits for later kernels.
             Mode::Infer => (
                 self.gpu.element * weights,
-                self.gpu.element * elements.fold(0.0, f64::max),
+                self.gpu.element * elements.fold(0.0, f64::max) * OTHER_TENSORS,
             ),
             // Everything is kept for the backward pass.
             Mode::Train => (

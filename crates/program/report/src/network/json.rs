@@ -200,6 +200,7 @@ fn prediction_json(network: &Network, on_gpu: &GpuPrediction) -> document::Predi
             items_per_s: intervals.items_per_s,
             power_w: intervals.power,
             energy_per_item_j: intervals.energy_per_item,
+            memory_bytes: intervals.memory,
         },
         best: on_gpu.best.iter().map(best_setting).collect(),
         slowest_layers: slowest

@@ -17,6 +17,7 @@ pub struct Intervals {
     pub items_per_s: [f64; 2],
     pub power: [f64; 2],
     pub energy_per_item: [f64; 2],
+    pub memory: [f64; 2],
 }
 
 /// The intervals of a prediction. The power stays below the GPU's cap.
@@ -32,6 +33,7 @@ pub fn intervals(on_gpu: &GpuPrediction) -> Intervals {
         power: interval(prediction.at_default.power.get(), power)
             .map(|power| power.min(on_gpu.cap.get())),
         energy_per_item: interval(prediction.energy_per_item().get(), energy),
+        memory: interval(prediction.memory.get(), prediction.memory_error),
     }
 }
 
@@ -84,7 +86,7 @@ pub fn prediction_parts(
     add(
         "memory [GB]",
         format!("{:.2}", prediction.memory.get() / 1e9),
-        String::new(),
+        range(intervals.memory.map(|bytes| bytes / 1e9), 2),
     );
     for best in &on_gpu.best {
         let (name, unit) = name_and_unit(best.knob);
