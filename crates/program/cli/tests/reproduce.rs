@@ -86,9 +86,48 @@ fn dvfs_2019_is_met_with_three_seeds_except_one_conclusion() {
     assert_is_met_except("dvfs-2019", &[failed]);
 }
 
+/// With 5 parameters the node's profiles miss some values and a conclusion; docs/reproduce.md says why. The times and
+/// speed-ups are within their tolerance with every seed.
 #[test]
-fn node_power_capping_2023_is_met_with_three_seeds() {
-    assert_is_met_except("node-power-capping-2023", &[]);
+fn node_power_capping_2023_misses_caps_and_savings_but_no_time() {
+    for seed in [1, 2, 3] {
+        let (code, document) = json("node-power-capping-2023", seed);
+        let rows = rows(&document).iter();
+        let missed: Vec<&Value> = rows.filter(|row| row["within"] == false).collect();
+        assert!(!missed.is_empty());
+        for row in missed {
+            let value = row["row"]["value"].as_str().unwrap();
+            assert!(
+                ["power_cap_w", "energy_saving", "gain"].contains(&value),
+                "{row}"
+            );
+        }
+        let failed = failed_conclusions(&document);
+        assert_eq!(failed.len(), 1, "{failed:?}");
+        assert!(failed[0].starts_with("with 8 GPUs every metric is best at a cap of 160 to 200 W"));
+        assert_eq!(code, Some(1));
+    }
+}
+
+#[test]
+fn a_reproduction_says_what_was_fitted_and_how_far_held_out_values_are_off() {
+    let (_, document) = json("node-power-capping-2023", 1);
+    let fit = &document["fit"];
+    let (parameters, values) = (&fit["free_parameters"], &fit["values"]);
+    assert!(parameters.as_u64().unwrap() <= 6, "{fit}");
+    let fitted = rows(&document).iter();
+    let fitted = fitted.filter(|row| row["origin"] == "fitted").count();
+    assert_eq!(values.as_u64(), Some(fitted as u64), "{fit}");
+    let held_out = fit["held_out"].as_array().unwrap();
+    let without: Vec<&Value> = held_out.iter().map(|fit| &fit["without"]).collect();
+    assert_eq!(without, ["1 GPU", "2 GPUs", "4 GPUs", "8 GPUs"]);
+    let counts = held_out.iter().map(|fit| fit["values"].as_u64().unwrap());
+    assert_eq!(counts.sum::<u64>(), fitted as u64);
+    let folder = folder();
+    let args = ["reproduce", "node-power-capping-2023", "--summary"];
+    let shown = text(&sweetspot(folder.path(), &args).stdout);
+    assert!(shown.contains("5 free parameters were fitted to 13 independent values."));
+    assert!(shown.contains("  held out: without 8 GPUs: 6 values, off by up to"));
 }
 
 #[test]

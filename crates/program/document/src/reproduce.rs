@@ -40,6 +40,35 @@ pub struct Reproduction {
     /// The results of the jobs in batch_sizer_2021; empty for other papers.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub jobs: Vec<Job>,
+    /// How the profiles were fitted to the paper; absent if that is not stated.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fit: Option<Fit>,
+}
+
+/// How the profiles of a study were fitted to its published values.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Fit {
+    /// The number of fitted parameters.
+    pub free_parameters: usize,
+    /// The number of independent published values that they were fitted to.
+    pub values: usize,
+    /// The predictions of values by fits that did not use them.
+    pub held_out: Vec<HeldOut>,
+}
+
+/// The predictions of some published values by a fit to the others.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct HeldOut {
+    /// What the fit did not use, such as `8 GPUs`.
+    pub without: String,
+    /// The number of values that were held out.
+    pub values: usize,
+    /// The largest deviation of a time or a speed-up, as a fraction of the published value.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub largest_relative: Option<f64>,
+    /// The largest deviation of a published percentage, in percentage points.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub largest_points: Option<f64>,
 }
 
 /// A published value and its reproduction.

@@ -116,6 +116,46 @@ pub struct SimulatorDeviations {
     pub values: usize,
     /// The tables that compare published with simulated values.
     pub tables: Vec<Table>,
+    /// The predictions of values that a fit did not use; empty if the study was not fitted without some of its values.
+    pub held_out: Vec<HeldOut>,
+}
+
+/// The predictions of values by profiles that were fitted to the other values of a study.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HeldOut {
+    /// What the fit did not use, such as `8 GPUs`.
+    pub without: String,
+    /// The tables of the values that were not used, beside their predictions.
+    pub tables: Vec<Table>,
+}
+
+impl std::fmt::Display for HeldOut {
+    /// Writes the largest deviations: `without 8 GPUs: 6 values; times off by up to 7.2 %, gains by up to 7.4 points`.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "without {}: {} values", self.without, self.count())?;
+        if let Some(largest) = self.largest(DeviationKind::Relative) {
+            write!(f, ", off by up to {:.1} %", 100.0 * largest)?;
+        }
+        if let Some(largest) = self.largest(DeviationKind::Difference) {
+            write!(f, ", percentages by up to {largest:.1} points")?;
+        }
+        Ok(())
+    }
+}
+
+impl HeldOut {
+    /// The number of values that were held out.
+    pub fn count(&self) -> usize {
+        self.tables.iter().flat_map(Table::values).count()
+    }
+
+    /// The largest deviation of the values with deviations of this kind, whatever its sign; `None` if there are none.
+    pub fn largest(&self, kind: DeviationKind) -> Option<f64> {
+        let values = self.tables.iter().flat_map(Table::values);
+        let own = values.filter(|(_, own)| *own == kind);
+        own.map(|(value, _)| value.deviation(kind).abs())
+            .reduce(f64::max)
+    }
 }
 
 impl SimulatorDeviations {

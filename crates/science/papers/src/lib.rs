@@ -27,12 +27,13 @@ mod simulated_runs;
 mod tables;
 
 pub use deviations::{
-    Column, DeviationKind, SimulatorDeviations, Table, Value, deviations, deviations_of, studies,
+    Column, DeviationKind, HeldOut, SimulatorDeviations, Table, Value, deviations, deviations_of,
+    studies,
 };
 pub use error::PapersError;
 pub use origin::{OriginCounts, ValueOrigin};
 pub use profiles::Profiles;
-pub use reproduction::{Reproduction, papers, reproduce};
+pub use reproduction::{FitSummary, Reproduction, papers, reproduce};
 pub use row::{Conclusion, CountedTolerance, Judgement, Label, ReproducedRow, ValueKind};
 pub use simulated_runs::SweepRunner;
 pub use tables::PublishedError;

@@ -3,6 +3,8 @@
 /// Where the simulated value beside a published one comes from. Only a predicted value is evidence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ValueOrigin {
+    /// The published value follows from other published values, so that it is neither judged nor counted.
+    Derived,
     /// The profiles were fitted to the published value.
     Fitted,
     /// The published value is itself a parameter of a profile, so that both agree by construction.
@@ -15,6 +17,7 @@ impl ValueOrigin {
     /// The name of the origin in tables and documents.
     pub const fn name(self) -> &'static str {
         match self {
+            Self::Derived => "derived",
             Self::Fitted => "fitted",
             Self::Input => "input",
             Self::Predicted => "predicted",
@@ -31,6 +34,8 @@ impl std::fmt::Display for ValueOrigin {
 /// How many values have each origin; values of unknown origin are not counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OriginCounts {
+    /// The number of values that follow from other published values.
+    pub derived: usize,
     /// The number of values that profiles were fitted to.
     pub fitted: usize,
     /// The number of values that are parameters of a profile.
@@ -49,6 +54,7 @@ impl std::fmt::Display for OriginCounts {
                 "fitted (a profile was chosen with them in view)",
             ),
             (self.inputs, "inputs (parameters of a profile, not judged)"),
+            (self.derived, "derived (not judged)"),
         ];
         let known = counts.iter().filter(|(count, _)| *count > 0);
         let parts: Vec<String> = known
@@ -64,6 +70,7 @@ impl OriginCounts {
         let mut counts = Self::default();
         for origin in origins.into_iter().flatten() {
             match origin {
+                ValueOrigin::Derived => counts.derived += 1,
                 ValueOrigin::Fitted => counts.fitted += 1,
                 ValueOrigin::Input => counts.inputs += 1,
                 ValueOrigin::Predicted => counts.predicted += 1,

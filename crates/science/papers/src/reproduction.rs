@@ -4,6 +4,7 @@
 //! read only for comparison and shown as printed; if a number contradicts others, a note in its row says so.
 
 use crate::batch_sizer_2021::JobResult;
+use crate::deviations::HeldOut;
 use crate::origin::OriginCounts;
 use crate::row::{Conclusion, CountedTolerance, ReproducedRow};
 use crate::{
@@ -30,6 +31,19 @@ pub struct Reproduction {
     pub not_reproduced: Vec<String>,
     /// The results of the jobs in batch_sizer_2021; empty for other papers.
     pub jobs: Vec<JobResult>,
+    /// How the profiles were fitted to the paper; `None` if that is not stated.
+    pub fit: Option<FitSummary>,
+}
+
+/// How the profiles of a study were fitted to its published values.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FitSummary {
+    /// The number of fitted parameters.
+    pub free_parameters: usize,
+    /// The number of independent published values that they were fitted to.
+    pub values: usize,
+    /// The predictions of values that a fit did not use.
+    pub held_out: Vec<HeldOut>,
 }
 
 impl Reproduction {

@@ -188,6 +188,13 @@ impl Rows {
         }
     }
 
+    /// States the origin of the printed value that was added last.
+    pub fn set_origin(&mut self, origin: ValueOrigin) {
+        if let Some(row) = self.rows.last_mut() {
+            row.origin = Some(origin);
+        }
+    }
+
     /// Adds a row, and returns its note for the caller to fill in.
     pub fn add(
         &mut self,

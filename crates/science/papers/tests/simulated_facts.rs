@@ -330,6 +330,7 @@ fn no_node_profile_depends_on_the_number_of_gpus() {
         "latency",
         "overlap",
         "activity",
+        "gpus_per_link",
         "meter",
         "period",
         "accuracy",

@@ -57,6 +57,9 @@ impl Variation {
     }
 }
 
+/// The name of the phase in which gradients become ready.
+const BACKWARD: &str = "backward";
+
 /// A named part of an iteration, such as `forward`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Phase {
@@ -118,14 +121,26 @@ pub struct Job {
     memory_activity: Ratio,
 }
 
-/// The exchange of gradients between the GPUs of a job after each iteration.
+/// The exchange of gradients between the GPUs of a job in each iteration.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct GradientExchange {
-    /// The time that the exchange takes, once all GPUs have finished the iteration.
+    /// The time that the whole exchange takes.
     pub time: Seconds,
+    /// The largest share of the exchange that can run during the backward pass. The rest belongs to the last gradients
+    /// of the pass.
+    pub overlap: Ratio,
     /// The switching and memory power of a GPU that waits for others, relative to its power while it
     /// computes.
     pub activity: Ratio,
+}
+
+impl GradientExchange {
+    /// The time for which GPUs wait for the exchange after a backward pass of this length. Gradients are sent while the
+    /// pass computes the others, so that `overlap` of the exchange is hidden, but not more than the pass takes.
+    pub fn exposed_after(&self, backward: Seconds) -> Seconds {
+        let of_last_gradients = self.time * (1.0 - self.overlap.get());
+        of_last_gradients.max(self.time - backward)
+    }
 }
 
 /// The work that one item causes on one GPU, as the profile gives it or scaled from another GPU.
@@ -231,6 +246,30 @@ impl Job {
             switching: self.switching * activity.get(),
             memory_activity: self.memory_activity * activity.get(),
         }
+    }
+
+    /// Whether gradients become ready during the phase with this index: it is the backward pass or, in a workload
+    /// without a phase of that name, any phase of its kernels.
+    pub(crate) fn is_backward(&self, phase: usize) -> bool {
+        match self.phase_names.iter().position(|name| name == BACKWARD) {
+            Some(backward) => phase == backward,
+            None => phase > 0 && self.startup.as_ref().is_none_or(|own| own.name != phase),
+        }
+    }
+
+    /// The length of the backward pass among these phases, at the default clocks.
+    pub fn backward_time(&self, phases: &[Phase]) -> Seconds {
+        let backward = phases.iter().filter(|phase| self.is_backward(phase.name));
+        let times = backward.map(|phase| match phase.load {
+            Load::Kernels {
+                launch,
+                core,
+                memory,
+                ..
+            } => launch.max(core + memory),
+            _ => Seconds::ZERO,
+        });
+        times.sum()
     }
 
     /// The names of all phases; the first is `host`.

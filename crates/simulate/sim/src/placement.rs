@@ -74,8 +74,8 @@ impl Workload {
 }
 
 impl AllReduce {
-    /// The parameters with which the GPUs of a node exchange gradients. Without a node: PCI Express 3.0, and
-    /// no overlap with the backward pass.
+    /// The parameters with which the GPUs of a node exchange gradients. Without a node: a link of PCI Express 3.0 for
+    /// each GPU, and no overlap with the backward pass.
     pub fn of_node(node: Option<&NodeProfile>) -> Self {
         match node {
             Some(node) => node.all_reduce.clone(),
@@ -84,6 +84,7 @@ impl AllReduce {
                 latency: Seconds::new(20e-6),
                 overlap: Ratio::ZERO,
                 activity: Ratio::ZERO,
+                gpus_per_link: 1,
             },
         }
     }

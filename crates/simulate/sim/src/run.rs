@@ -117,7 +117,7 @@ pub struct GroupOutcome {
 }
 
 /// Simulates a synchronous data-parallel job on at least one GPU. An iteration begins when the slowest GPU
-/// has finished the previous one and gradients have been exchanged.
+/// has finished the previous one and the rest of the gradients, which its backward pass did not hide, has been exchanged.
 pub fn run_together(
     ranks: &mut [Rank<'_>],
     exchange: GradientExchange,
@@ -239,7 +239,7 @@ impl<S: StretchSink + ?Sized> Group<'_, '_, S> {
             .fold(Seconds::ZERO, |slowest, end| slowest.max(*end));
         let exchange = match part {
             Part::Startup => Seconds::ZERO,
-            _ => self.exchange.time,
+            _ => self.exchange.exposed_after(self.backward_time()),
         };
         if slowest > Seconds::ZERO && self.ranks.len() > 1 {
             for ((rank, steps), end) in self.ranks.iter_mut().zip(&mut self.steps).zip(ends) {
@@ -253,6 +253,18 @@ impl<S: StretchSink + ?Sized> Group<'_, '_, S> {
         }
         self.record();
         self.count(1);
+    }
+
+    /// The time of the shortest backward pass in the last part. A ring moves no further than its slowest GPU, which may
+    /// have begun its backward pass last.
+    fn backward_time(&self) -> Seconds {
+        let passes = self.ranks.iter().zip(&self.steps).map(|(rank, steps)| {
+            let backward = steps
+                .iter()
+                .filter(|(phase, _)| rank.job.is_backward(*phase));
+            backward.map(|(_, step)| step.time).sum::<Seconds>()
+        });
+        passes.reduce(|a, b| a.min(b)).unwrap_or(Seconds::ZERO)
     }
 
     /// Repeats the last iteration, at most `at_most` times, for as long as its result would hardly change. Returns the

@@ -34,8 +34,9 @@ fn workload_error(from: &str, to: &str) -> String {
 fn an_unknown_key_is_reported_with_its_line_and_the_allowed_keys() {
     let message = gpu_error("units = 5120", "unit = 5120");
     assert!(
-        message
-            .starts_with("my.toml:9: `core.unit`: unknown key `unit`: use one of `units`, `min`,"),
+        message.starts_with(
+            "my.toml:9: `core.unit`: unknown key `unit`: use one of `units`, `multiprocessors`,"
+        ),
         "{message}"
     );
     let message = workload_error("batch = 128", "batch = 128\nlayers = 50");
@@ -191,6 +192,11 @@ fn invalid_nodes_are_reported_with_line_and_key() {
             "overlap = \"30 %\"",
             "overlap = \"130 %\"",
             "`all_reduce.overlap`: 130 % is out of range: give a value from 0 % to 100 %",
+        ),
+        (
+            "overlap = \"30 %\"",
+            "gpus_per_link = 0\noverlap = \"30 %\"",
+            "`all_reduce.gpus_per_link`: at least one GPU uses a link: give 1 if each GPU has its own",
         ),
         (
             "capacity = \"1600 W\"",

@@ -3,7 +3,7 @@
 use sweetspot_document::common::{NumberOrText, SchemaName};
 use sweetspot_document::reproduce as document;
 use sweetspot_papers::batch_sizer_2021::JobResult;
-use sweetspot_papers::{Label, ReproducedRow, Reproduction};
+use sweetspot_papers::{DeviationKind, FitSummary, Label, ReproducedRow, Reproduction};
 
 /// Makes the document of a reproduction.
 pub fn reproduction_json(study: &Reproduction) -> document::Reproduction {
@@ -39,6 +39,23 @@ pub fn reproduction_json(study: &Reproduction) -> document::Reproduction {
         confirmed: study.confirms_paper(),
         waits: study.not_reproduced.clone(),
         jobs: study.jobs.iter().map(job).collect(),
+        fit: study.fit.as_ref().map(fit),
+    }
+}
+
+/// Makes the entry that says how the profiles were fitted.
+fn fit(fit: &FitSummary) -> document::Fit {
+    let held_out = fit.held_out.iter();
+    let held_out = held_out.map(|held_out| document::HeldOut {
+        without: held_out.without.clone(),
+        values: held_out.count(),
+        largest_relative: held_out.largest(DeviationKind::Relative),
+        largest_points: held_out.largest(DeviationKind::Difference),
+    });
+    document::Fit {
+        free_parameters: fit.free_parameters,
+        values: fit.values,
+        held_out: held_out.collect(),
     }
 }
 

@@ -205,6 +205,7 @@ fn summary(study: &Reproduction) -> Text {
         "{met} of {judged} judged values are within their tolerance."
     )];
     lines.extend(describe_origins(study));
+    lines.extend(describe_fit(study));
     for row in &study.rows {
         if row.must_hold() && row.is_within_tolerance() == Some(false) {
             lines.push(format!(
@@ -270,6 +271,21 @@ fn summary(study: &Reproduction) -> Text {
 fn describe_origins(study: &Reproduction) -> Option<String> {
     let counts = study.count_origins().to_string();
     (!counts.is_empty()).then(|| format!("Printed values: {counts}."))
+}
+
+/// Says how many parameters were fitted to how many values, and how far predictions of held-out values are off; nothing
+/// if it is not stated.
+fn describe_fit(study: &Reproduction) -> Vec<String> {
+    let Some(fit) = &study.fit else {
+        return Vec::new();
+    };
+    let mut lines = vec![format!(
+        "{} free parameters were fitted to {} independent values.",
+        fit.free_parameters, fit.values
+    )];
+    let held_out = fit.held_out.iter();
+    lines.extend(held_out.map(|held_out| format!("  held out: {held_out}")));
+    lines
 }
 
 /// A line of the summary, whose first words may say whether a conclusion holds.

@@ -14,6 +14,14 @@ pub fn deviations_text(studies: &[SimulatorDeviations]) -> Text {
             parts.push(Line::with_role_of(Role::Heading, &table.title).into());
             parts.push(deviations_table(table).into());
         }
+        for held_out in &study.held_out {
+            let title = format!("predicted by a fit without {}", held_out.without);
+            for table in &held_out.tables {
+                let title = format!("{title}: {}", table.title);
+                parts.push(Line::with_role_of(Role::Heading, title).into());
+                parts.push(deviations_table(table).into());
+            }
+        }
     }
     Text::from_parts(parts)
 }
@@ -35,6 +43,8 @@ fn summary(study: &SimulatorDeviations) -> Vec<Line> {
     if !origins.is_empty() {
         lines.push(Line::new(format!("  {origins}")));
     }
+    let held_out = study.held_out.iter();
+    lines.extend(held_out.map(|held_out| Line::new(format!("  held out: {held_out}"))));
     lines
 }
 

@@ -70,7 +70,7 @@ pub fn loss(part: &Part, profiles: &Profiles) -> Result<f64, Box<dyn Error>> {
     let name = format!("{}@{}", part.network, part.study);
     if part.network.is_empty() {
         let deviations = deviations_of(&part.study, profiles)?.ok_or("no such study")?;
-        let all = crate::residuals_of(&deviations).into_iter();
+        let all = crate::residuals::residuals_of(&deviations).into_iter();
         // A part of the tolerance is left to the noise of the runs.
         return Ok(all
             .map(|residual| penalty(residual + residual.signum() * 0.35))
@@ -83,7 +83,7 @@ pub fn loss(part: &Part, profiles: &Profiles) -> Result<f64, Box<dyn Error>> {
         let gpus = [part.gpu.as_str(); 8];
         let curve = profiles.curve(&gpus, Some(&part.study), &name, EnergyOf::Node, 8, caps)?;
         let deviations = deviations_of(&part.study, profiles)?.ok_or("no such study")?;
-        let mut total: f64 = crate::residuals_of(&deviations)
+        let mut total: f64 = crate::residuals::residuals_of(&deviations)
             .into_iter()
             .map(penalty)
             .sum();

@@ -1,20 +1,28 @@
 //! Fits the profiles of a study to its published values with the simulator.
 //!
-//! `cargo run --release -p sweetspot-papers --example fit -- STUDY [--write] [--lean] [--caps] [--rounds N]` fits every key
-//! that a profile of the study lists as `fitted` and prints the values. `--write` writes them into the profiles' files.
+//! `cargo run --release -p sweetspot-papers --example fit -- STUDY [--write] [--lean] [--caps] [--rounds N]
+//! [--least-squares] [--without TEXT]` fits every key that a profile of the study lists as `fitted` and prints the
+//! values. `--write` writes them into the profiles' files. `--least-squares` skips the random steps that reduce the
+//! largest error afterwards. `--without` leaves out the rows whose label begins with the text, such as `8 GPUs`.
 //! `--caps` fits the best caps too, for studies that share a GPU together (`A,B`). `--lean` skips the least squares and
 //! only reduces the largest error. `cargo run --release -- simulate --errors` then shows the deviations.
 
 mod caps;
 mod random_search;
+mod residuals;
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
 
-use sweetspot_papers::{Profiles, SimulatorDeviations, deviations_of};
+use sweetspot_papers::{Profiles, deviations_of};
 use sweetspot_sim::{Workload, parse_gpu, parse_node, parse_workload};
 use sweetspot_stats::{Bounds, Seed, fit};
 use toml_edit::{DocumentMut, Item, Value};
+
+use residuals::{print_rows, residuals_without};
+
+/// The number of fits by least squares that start near the best one so far.
+const STARTS: u64 = 6;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
@@ -28,6 +36,10 @@ fn main() -> Result<(), Box<dyn Error>> {
         let write = rest.iter().any(|argument| argument == "--write");
         return random_search::run(&study, 100 * rounds, write);
     }
+    let without = match rest.iter().position(|argument| argument == "--without") {
+        Some(index) => rest.get(index + 1).ok_or("without which rows?")?.clone(),
+        None => String::new(),
+    };
     let files = files_of(&study)?;
     let parameters = parameters(&files)?;
     println!("# {study}: {} free parameters", parameters.len());
@@ -42,7 +54,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let compared = profiles(&built_in, &study, &files)
             .and_then(|profiles| Ok(deviations_of(&study, &profiles)?.ok_or("no such study")?));
         match compared {
-            Ok(deviations) => residuals_of(&deviations),
+            Ok(deviations) => residuals_without(&deviations, &without),
             Err(_) => vec![f64::NAN; 1],
         }
     };
@@ -58,9 +70,14 @@ fn main() -> Result<(), Box<dyn Error>> {
     let lean = rest.iter().any(|argument| argument == "--lean");
     let squares = match lean {
         true => start,
-        false => fit(checked, &start, &bounds, rounds).parameters,
+        false => least_squares(checked, &start, &bounds, rounds),
     };
-    let found = reduce_largest_error(checked, squares, &bounds, 50 * rounds);
+    let found = match rest.iter().any(|argument| argument == "--least-squares") {
+        true => squares,
+        false => reduce_largest_error(checked, squares, &bounds, 50 * rounds),
+    };
+    let squares = sum_of_squares(&checked(&found));
+    println!("# sum of squares, relative to the tolerances: {squares:.4}");
     let written: Vec<f64> = found.iter().map(|value| rounded(*value)).collect();
     let files = with_values(&files, &parameters, &written);
     for (parameter, value) in parameters.iter().zip(&written) {
@@ -76,12 +93,47 @@ fn main() -> Result<(), Box<dyn Error>> {
     let deviations = deviations_of(&study, &profiles)?.ok_or("no such study")?;
     let (met, judged) = deviations.count_met();
     println!("# {met} of {judged} values are within their tolerance");
+    if !without.is_empty() {
+        print_rows(&deviations, &without);
+    }
     if rest.iter().any(|argument| argument == "--write") {
         for file in &files {
             std::fs::write(&file.path, file.document.to_string())?;
         }
     }
     Ok(())
+}
+
+fn sum_of_squares(residuals: &[f64]) -> f64 {
+    residuals.iter().map(|residual| residual * residual).sum()
+}
+
+/// The parameters with the least sum of squares that fits from several starts find. Best settings jump, so that one fit
+/// may end at a local minimum.
+fn least_squares(
+    residuals: impl Fn(&[f64]) -> Vec<f64> + Copy,
+    start: &[f64],
+    bounds: &[Bounds],
+    rounds: usize,
+) -> Vec<f64> {
+    let squares = |values: &[f64]| sum_of_squares(&residuals(values));
+    let mut best = fit(residuals, start, bounds, rounds).parameters;
+    for number in 0..STARTS {
+        let seed = Seed::new(3).number(number);
+        let near = best
+            .iter()
+            .zip(bounds)
+            .enumerate()
+            .map(|(index, (value, bound))| {
+                let moved = value * (0.3 * seed.number(index as u64).normal()).exp();
+                moved.clamp(bound.low, bound.high)
+            });
+        let found = fit(residuals, &near.collect::<Vec<_>>(), bounds, rounds).parameters;
+        if squares(&found) < squares(&best) {
+            best = found;
+        }
+    }
+    best
 }
 
 /// Reduces the largest error by small random steps, because best settings jump, so that there is no derivative.
@@ -231,6 +283,7 @@ fn bounds_of(key: &str, start: f64) -> Bounds {
         "half_speed_batch" => (0.0, 200.0),
         "context" => (0.0, 70.0),
         "overlap" | "activity" => (0.0, 100.0),
+        "bandwidth" => (0.1, 100.0),
         "fans" => (0.0, 700.0),
         "idle" | "per_gpu" => (0.0, 4.0 * start),
         "core" if start > 10.0 => (5.0, 90.0),
@@ -326,20 +379,4 @@ fn profiles(built_in: &Profiles, study: &str, files: &[File]) -> Result<Profiles
         }
     }
     Ok(profiles)
-}
-
-/// The deviation of each value relative to its tolerance; values without a tolerance count little.
-fn residuals_of(deviations: &SimulatorDeviations) -> Vec<f64> {
-    // Best caps jump, so that there is no derivative.
-    let smooth = deviations
-        .tables
-        .iter()
-        .filter(|table| !table.title.ends_with("caps"));
-    let values = smooth.flat_map(|table| table.values());
-    let values = values.map(|(value, kind)| match value.tolerance {
-        Some(0.0) => 0.0,
-        Some(tolerance) => value.deviation(kind) / tolerance,
-        None => 0.05 * value.deviation(kind),
-    });
-    values.collect()
 }

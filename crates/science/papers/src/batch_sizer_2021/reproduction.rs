@@ -110,6 +110,7 @@ pub fn reproduce(runner: &mut SweepRunner) -> Result<Reproduction, PapersError> 
     rows.extend(figure_5_by_mode(&jobs));
     rows.extend(over_time);
     Ok(Reproduction {
+        fit: None,
         paper: PAPER,
         source: SOURCE,
         runs: runner.clone(),

@@ -136,6 +136,7 @@ pub fn compare(profiles: &Profiles) -> Result<SimulatorDeviations, PapersError> 
         study: STUDY.to_owned(),
         free_parameters: profiles.count_fitted(STUDY, &gpus, &[]),
         values,
+        held_out: Vec::new(),
         tables: vec![
             Table {
                 title: "table III: energy saved by the best core clock, over all algorithms, batches and memory clocks"

@@ -182,6 +182,7 @@ pub fn reproduce(runner: &mut SweepRunner) -> Result<Reproduction, PapersError> 
     rows.extend(averages);
     rows.extend(text_rows(&text, &samples));
     Ok(Reproduction {
+        fit: None,
         paper: PAPER,
         source: SOURCE,
         runs: runner.clone(),

@@ -53,6 +53,7 @@ pub fn compare(profiles: &Profiles) -> Result<SimulatorDeviations, PapersError> 
         study: STUDY.to_owned(),
         free_parameters: profiles.count_fitted(STUDY, &[GPU], &[]),
         values: 2 * rows.len(),
+        held_out: Vec::new(),
         tables: vec![Table {
             title: "measured by batch size: tolerance 10 % from a batch of 64 on, 35 % below"
                 .to_owned(),

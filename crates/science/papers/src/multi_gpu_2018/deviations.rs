@@ -98,6 +98,7 @@ pub fn compare(profiles: &Profiles) -> Result<SimulatorDeviations, PapersError> 
         study: STUDY.to_owned(),
         free_parameters: profiles.count_fitted(STUDY, &[PASCAL, MAXWELL], &[STUDY]),
         values: judged.count(),
+        held_out: Vec::new(),
         tables,
     })
 }

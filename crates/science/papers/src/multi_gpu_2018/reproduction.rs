@@ -170,6 +170,7 @@ pub fn reproduce(runner: &mut SweepRunner) -> Result<Reproduction, PapersError> 
     rows.extend(efficiency.rows(&read_efficiencies()?, &read_average_efficiencies()?));
     rows.extend(accuracy()?);
     Ok(Reproduction {
+        fit: None,
         paper: PAPER,
         source: SOURCE,
         runs: runner.clone(),

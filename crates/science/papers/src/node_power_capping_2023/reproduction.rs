@@ -4,11 +4,12 @@
 use sweetspot_decide::Objective;
 use sweetspot_study::{AxisText, Definition, EnergyOf};
 
+use super::deviations::compare;
 use super::tables::{NodeFacts, read_node_facts};
-use crate::PapersError;
-use crate::Reproduction;
+use crate::reproduction::FitSummary;
 use crate::row::{Conclusion, Judgement, Label, ReproducedRow, Rows, ValueKind};
 use crate::simulated_runs::{CapCurve, SweepRunner};
+use crate::{PapersError, Profiles, Reproduction, ValueOrigin};
 
 /// The name of the paper on the command line.
 pub const PAPER: &str = "node-power-capping-2023";
@@ -30,6 +31,10 @@ const SAVING: ValueKind = ValueKind::difference("energy_saving", "energy saved [
 const SPEEDUP: ValueKind = ValueKind::relative("speedup", "speed-up", 1.0, 2);
 /// The time of the training.
 const TIME: ValueKind = ValueKind::relative("time_s", "time [s]", 1.0, 1);
+
+/// The note at the times that were read from the figure.
+const READ_FROM_FIGURE: &str =
+    "figure 7 prints this time beside its line, without saying for how many GPUs; only 2 fit";
 
 /// The numbers of GPUs that the paper used.
 const GPU_COUNTS: [u64; 4] = [1, 2, 4, 8];
@@ -71,6 +76,17 @@ pub fn reproduce(runner: &mut SweepRunner) -> Result<Reproduction, PapersError> 
         counted_tolerances: Vec::new(),
         not_reproduced: Vec::new(),
         jobs: Vec::new(),
+        fit: Some(fit_summary()?),
+    })
+}
+
+/// The number of fitted parameters and of the values that they were fitted to, and the values held out.
+fn fit_summary() -> Result<FitSummary, PapersError> {
+    let deviations = compare(&Profiles::built_in()?)?;
+    Ok(FitSummary {
+        free_parameters: deviations.free_parameters,
+        values: deviations.values,
+        held_out: deviations.held_out,
     })
 }
 
@@ -103,9 +119,16 @@ fn table_1(facts: &NodeFacts, eight: &CapCurve) -> Vec<ReproducedRow> {
             [("gpus", 8u64.into()), ("metric", metric.as_str().into())];
         let (gain, cap) = (Some(gain.get()), cap.get());
         let best = eight.best(objective).map(|(cap, _)| cap);
-        let each = Judgement::Each(0.007);
-        rows.add(&labels, GAIN, gain, eight.gain(objective), each);
+        // Both follow from time and energy at 170 W, like the difference of gain and loss.
+        let is_derived = matches!(objective, Objective::Edp) || metric == "eds_k2.0";
+        let (judgement, origin) = match is_derived {
+            true => (Judgement::Shown, ValueOrigin::Derived),
+            false => (Judgement::Each(0.007), ValueOrigin::Fitted),
+        };
+        rows.add(&labels, GAIN, gain, eight.gain(objective), judgement);
+        rows.set_origin(origin);
         rows.add(&labels, CAP, Some(cap), best, Judgement::Each(10.0));
+        rows.set_origin(ValueOrigin::Predicted);
         let there = gain_at(eight, cap, objective);
         rows.add(
             &labels,
@@ -129,23 +152,34 @@ fn figure_7(facts: &NodeFacts, curves: &[(u64, CapCurve)]) -> Vec<ReproducedRow>
     let mut rows = Rows::new("figure 7");
     let [four, eight, eight_capped] = facts.speedups;
     let printed = [
-        (4, DEFAULT_CAP, four),
-        (4, RECOMMENDED_CAP, four),
-        (8, DEFAULT_CAP, eight),
-        (8, RECOMMENDED_CAP, eight_capped),
+        (4, DEFAULT_CAP, four, ValueOrigin::Fitted),
+        (4, RECOMMENDED_CAP, four, ValueOrigin::Predicted),
+        (8, DEFAULT_CAP, eight, ValueOrigin::Fitted),
+        // It follows from two of the times below.
+        (8, RECOMMENDED_CAP, eight_capped, ValueOrigin::Derived),
     ];
-    for (gpus, cap, printed) in printed {
+    for (gpus, cap, printed, origin) in printed {
         let labels: [(&'static str, Label); 2] =
             [("gpus", gpus.into()), ("power_cap_w", cap.into())];
         let here = training_time(curves, 1, cap).zip(training_time(curves, gpus, cap));
         let here = here.map(|(one, all)| one / all);
-        rows.add(&labels, SPEEDUP, Some(printed), here, Judgement::Each(0.05));
+        let judgement = match origin {
+            ValueOrigin::Derived => Judgement::Shown,
+            _ => Judgement::Each(0.05),
+        };
+        rows.add(&labels, SPEEDUP, Some(printed), here, judgement);
+        rows.set_origin(origin);
     }
     for (gpus, cap, printed) in &facts.times {
         let labels: [(&'static str, Label); 2] =
             [("gpus", (*gpus).into()), ("power_cap_w", cap.get().into())];
         let here = training_time(curves, *gpus, cap.get());
-        rows.add(&labels, TIME, Some(printed.get()), here, Judgement::Shown);
+        let each = Judgement::Each(0.05);
+        let note = rows.add(&labels, TIME, Some(printed.get()), here, each);
+        if *gpus == 2 {
+            *note = Some(READ_FROM_FIGURE.to_owned());
+        }
+        rows.set_origin(ValueOrigin::Fitted);
     }
     rows.rows
 }
@@ -157,8 +191,13 @@ fn savings_rows(facts: &NodeFacts, curves: &[(u64, CapCurve)]) -> Vec<Reproduced
         let labels = [("gpus", Label::from(*gpus))];
         let curve = curves.iter().find(|(count, _)| count == gpus);
         let here = curve.and_then(|(_, curve)| curve.gain(Objective::Energy));
-        let each = Judgement::Each(0.01);
-        rows.add(&labels, SAVING, Some(printed.get()), here, each);
+        // With 8 GPUs it is the energy of table 1.
+        let (judgement, origin) = match gpus {
+            8 => (Judgement::Shown, ValueOrigin::Derived),
+            _ => (Judgement::Each(0.01), ValueOrigin::Fitted),
+        };
+        rows.add(&labels, SAVING, Some(printed.get()), here, judgement);
+        rows.set_origin(origin);
     }
     rows.rows
 }

@@ -18,6 +18,15 @@ pub struct NodeFacts {
     pub best: Vec<(String, Ratio, Watts)>,
 }
 
+impl NodeFacts {
+    /// The time in seconds that figure 7 shows for this number of GPUs at this power cap in watts.
+    pub fn time(&self, gpus: u64, cap: f64) -> Option<f64> {
+        let mut times = self.times.iter();
+        let found = times.find(|(count, at, _)| *count == gpus && at.get() == cap);
+        found.map(|(_, _, time)| time.get())
+    }
+}
+
 /// A row of the file with table 1, as it is written there.
 #[derive(Deserialize)]
 struct PrintedBest {

@@ -47,6 +47,7 @@ pub fn compare(profiles: &Profiles) -> Result<SimulatorDeviations, PapersError> 
         study: STUDY.to_owned(),
         free_parameters: profiles.count_fitted(STUDY, &["tesla_v100_sxm2_16gb", "quadro_rtx_6000"], &[]),
         values: 2 * different.len(),
+        held_out: Vec::new(),
         tables: vec![Table {
             title: "tables 2 and 3: a run at each published cap; a row printed for several metrics counts once"
                 .to_owned(),

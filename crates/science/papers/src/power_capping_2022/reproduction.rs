@@ -137,6 +137,7 @@ pub fn reproduce(runner: &mut SweepRunner) -> Result<Reproduction, PapersError> 
     let text = read_text_ranges()?;
     rows.extend(text_claims::rows(&text, &printed, &curves));
     Ok(Reproduction {
+        fit: None,
         paper: PAPER,
         source: SOURCE,
         runs: runner.clone(),

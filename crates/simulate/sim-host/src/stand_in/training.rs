@@ -98,9 +98,11 @@ pub fn run_together(
     let mut run_iteration = |phases: &dyn Fn(&Job) -> Vec<Phase>| -> Result<u64, StandInError> {
         for rank in ranks {
             let mut phases = phases(&rank.job);
+            // The live clock is not known before the iteration ends.
+            let exposed = exchange.exposed_after(rank.job.backward_time(&phases));
             phases.push(Phase {
                 name: rank.job.phase_names().len(),
-                load: rank.job.exchange(exchange.time, exchange.activity),
+                load: rank.job.exchange(exposed, exchange.activity),
             });
             rank.grant_iterations(&phases, 1)?;
         }

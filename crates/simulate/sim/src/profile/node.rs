@@ -57,28 +57,40 @@ pub struct Supply {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AllReduce {
-    /// The bandwidth of each connection in the ring.
+    /// The bandwidth of each link, in one direction.
     pub bandwidth: BytesPerSecond,
     /// The latency of each step of the ring.
     pub latency: Seconds,
-    /// The share of the exchange time that is hidden behind the backward pass.
+    /// The largest share of the exchange that can run during the backward pass. No more than the time of the backward
+    /// pass is hidden.
     pub overlap: Ratio,
     /// The switching and memory power of a GPU that waits for others, relative to its power while it
     /// computes.
     #[serde(default)]
     pub activity: Ratio,
+    /// The number of GPUs whose transfers share the bandwidth of one link, such as the uplink of a PCI Express switch.
+    #[serde(default = "one")]
+    pub gpus_per_link: u64,
+}
+
+/// Each GPU has its own link.
+const fn one() -> u64 {
+    1
 }
 
 impl AllReduce {
-    /// The exchange of data between n GPUs after an iteration: 2 (n - 1) steps, each with 1/n of the data.
+    /// The exchange of data between n GPUs in an iteration: 2 (n - 1) steps, in each of which every GPU sends 1/n of the
+    /// data to the next. The GPUs that share a link send one after another.
     pub fn exchange(&self, gpus: usize, data: Bytes) -> GradientExchange {
         if gpus < 2 || data <= Bytes::ZERO {
             return GradientExchange::default();
         }
         let steps = 2.0 * (gpus - 1) as f64;
-        let step = data / gpus as f64 / self.bandwidth + self.latency;
+        let on_a_link = self.gpus_per_link.clamp(1, gpus as u64) as f64;
+        let step = data / gpus as f64 * on_a_link / self.bandwidth + self.latency;
         GradientExchange {
-            time: step * (steps * (1.0 - self.overlap.get())),
+            time: step * steps,
+            overlap: self.overlap,
             activity: self.activity,
         }
     }
@@ -158,6 +170,10 @@ impl Profile for NodeProfile {
         let all = Ratio::new(1.0);
         check::within("all_reduce.overlap", reduce.overlap, Ratio::ZERO, all)?;
         check::within("all_reduce.activity", reduce.activity, Ratio::ZERO, all)?;
+        if reduce.gpus_per_link == 0 {
+            let message = "at least one GPU uses a link: give 1 if each GPU has its own";
+            return Err(problem("all_reduce.gpus_per_link", message));
+        }
         check::within("host.fans", self.host.fans, none, most)?;
         if self.meter.period <= Seconds::ZERO {
             let message = "the time between two readings must be more than zero";
@@ -169,5 +185,47 @@ impl Profile for NodeProfile {
             Ratio::ZERO,
             Ratio::new(0.2),
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ring(gpus_per_link: u64) -> AllReduce {
+        AllReduce {
+            bandwidth: BytesPerSecond::new(10e9),
+            latency: Seconds::new(0.001),
+            overlap: Ratio::new(0.25),
+            activity: Ratio::ZERO,
+            gpus_per_link,
+        }
+    }
+
+    /// 2 (n - 1) / n of the data at the bandwidth, and 2 (n - 1) latencies.
+    #[test]
+    fn a_ring_takes_time_for_data_and_steps() {
+        let time = |gpus| ring(1).exchange(gpus, Bytes::new(1e9)).time.get();
+        assert!((time(2) - 0.102).abs() < 1e-12);
+        assert!((time(8) - 0.189).abs() < 1e-12);
+        assert_eq!(ring(1).exchange(1, Bytes::new(1e9)).time, Seconds::ZERO);
+        assert_eq!(ring(1).exchange(8, Bytes::ZERO).time, Seconds::ZERO);
+    }
+
+    /// A link that is shared by 8 GPUs carries the data of those that take part.
+    #[test]
+    fn gpus_that_share_a_link_send_one_after_another() {
+        let time = |gpus| ring(8).exchange(gpus, Bytes::new(1e9)).time.get();
+        assert!((time(2) - 0.202).abs() < 1e-12);
+        assert!((time(8) - 1.414).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_backward_pass_hides_a_share_of_the_exchange_but_not_more_than_its_time() {
+        let exchange = ring(1).exchange(2, Bytes::new(1e9));
+        let exposed = |backward: f64| exchange.exposed_after(Seconds::new(backward)).get();
+        assert!((exposed(1.0) - 0.75 * 0.102).abs() < 1e-12);
+        assert!((exposed(0.01) - 0.092).abs() < 1e-12);
+        assert!((exposed(0.0) - 0.102).abs() < 1e-12);
     }
 }
