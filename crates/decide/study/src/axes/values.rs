@@ -14,6 +14,11 @@ use crate::{Axis, AxisText, Configuration, Definition};
 /// The step between power caps if the user gives none, as in the papers.
 const USUAL_CAP_STEP: Watts = Watts::new(5.0);
 
+/// The step between core clocks of a device that supports a range of them, if the user gives none.
+const USUAL_CORE_CLOCK_STEP: Megahertz = Megahertz::new(1.0);
+/// The step between memory clocks of a device that supports a range of them, if the user gives none.
+const USUAL_MEMORY_CLOCK_STEP: Megahertz = Megahertz::new(100.0);
+
 /// The values that a study tries on every axis.
 pub struct AxisValues {
     pub axes: Vec<Axis>,
@@ -68,24 +73,27 @@ impl AxisValues {
             },
         };
         let mut clocks =
-            |axis, text: Option<&AxisText>, range: Result<&KnobRange<Megahertz>, _>| {
+            |axis, text: Option<&AxisText>, range: Result<&KnobRange<Megahertz>, _>, step| {
                 let Some(text) = text else {
                     return Ok(vec![None]);
                 };
-                let values = read_axis(
-                    axis,
-                    &text.0,
-                    &range?.domain,
-                    Megahertz::new(1.0),
-                    supported,
-                    &mut notes,
-                )?;
+                let values = read_axis(axis, &text.0, &range?.domain, step, supported, &mut notes)?;
                 Ok::<_, AxesError>(values.into_iter().map(Some).collect())
             };
         let core_clocks = definition.core_clock.as_ref();
-        let core_clocks = clocks(Axis::CoreClock, core_clocks, supported.core_clocks())?;
+        let core_clocks = clocks(
+            Axis::CoreClock,
+            core_clocks,
+            supported.core_clocks(),
+            USUAL_CORE_CLOCK_STEP,
+        )?;
         let memory_clocks = definition.memory_clock.as_ref();
-        let memory_clocks = clocks(Axis::MemoryClock, memory_clocks, supported.memory_clocks())?;
+        let memory_clocks = clocks(
+            Axis::MemoryClock,
+            memory_clocks,
+            supported.memory_clocks(),
+            USUAL_MEMORY_CLOCK_STEP,
+        )?;
         let parameters = definition.axis.iter();
         let parameters = parameters
             .map(|(name, axis)| Ok((name.clone(), read_parameter(name, axis)?)))
