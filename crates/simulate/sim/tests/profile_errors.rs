@@ -34,8 +34,9 @@ fn workload_error(from: &str, to: &str) -> String {
 fn an_unknown_key_is_reported_with_its_line_and_the_allowed_keys() {
     let message = gpu_error("units = 5120", "unit = 5120");
     assert!(
-        message
-            .starts_with("my.toml:9: `core.unit`: unknown key `unit`: use one of `units`, `min`,"),
+        message.starts_with(
+            "my.toml:9: `core.unit`: unknown key `unit`: use one of `units`, `multiprocessors`,"
+        ),
         "{message}"
     );
     let message = workload_error("batch = 128", "batch = 128\nlayers = 50");
