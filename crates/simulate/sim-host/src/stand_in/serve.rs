@@ -58,7 +58,7 @@ pub fn serve(
         link: Writer::from_env()?,
         fixed_batch: request.batch,
         rank: &rank,
-        workload: &workload,
+        workload,
         work: &work,
         batches: HashMap::new(),
         rejected_size: 0,
