@@ -157,6 +157,20 @@ fn the_journal_knows_the_earlier_offset_if_client_and_guard_are_killed() {
 }
 
 #[test]
+fn all_memory_clocks_of_a_range_are_every_100_mhz() {
+    let host = TestHost::new("gtx_2080ti");
+    let mut sweep = host.sweetspot();
+    sweep.args(["sweep", "--memory-clock", "all", "--dry-run", "--", "true"]);
+    let output = sweep.output().unwrap();
+    let shown = text(&output.stdout);
+    assert!(
+        shown.contains("memory_clock_mhz: 16 (5800, 5900 ... 7300)"),
+        "{shown}"
+    );
+    assert_eq!(host.writes(), "");
+}
+
+#[test]
 fn a_sweep_over_the_memory_clocks_of_dvfs_2019_restores_the_offset() {
     let host = host_with_offset();
     let folder = tempfile::tempdir().unwrap();
