@@ -7,6 +7,7 @@ use nvml_wrapper::structs::device::FieldId;
 use sweetspot_device::{Domain, KnobDescriptor, KnobRange, Scope, SensorDescriptor, SensorKind};
 use sweetspot_quantity::{Megahertz, Seconds, Watts};
 
+use crate::memory_clock::MemoryClockControl;
 use crate::raw::{MEMORY_SCOPE, graphics_clocks, power_field, power_samples};
 
 /// The id of the NVML field for power averaged over a second.
@@ -157,11 +158,27 @@ fn has_field(device: &Device<'_>, id: FieldId) -> bool {
     })
 }
 
-/// Finds the knobs of a device and their supported values.
+/// Converts clocks in MHz, without duplicates and in ascending order.
+fn ascending(clocks: Vec<u32>) -> Vec<Megahertz> {
+    let mut clocks: Vec<f64> = clocks.into_iter().map(f64::from).collect();
+    clocks.sort_by(f64::total_cmp);
+    clocks.dedup();
+    clocks.into_iter().map(Megahertz::new).collect()
+}
+
+/// The memory clocks that the driver lists for a device, in ascending order; none if it lists none.
+pub(crate) fn listed_memory_clocks(device: &Device<'_>) -> Vec<Megahertz> {
+    let clocks = device.supported_memory_clocks();
+    clocks.map(ascending).unwrap_or_default()
+}
+
+/// Finds the knobs of a device and their supported values; `memory_control` says how its memory clock is set.
 pub(crate) fn knobs(
     nvml: &nvml_wrapper::Nvml,
     device: &Device<'_>,
     architecture: &DeviceArchitecture,
+    memory_control: Option<MemoryClockControl>,
+    memory_clocks: Vec<Megahertz>,
 ) -> Vec<KnobDescriptor> {
     let mut knobs = Vec::new();
     let watts = |milliwatts: u32| Watts::new(f64::from(milliwatts) / 1e3);
@@ -178,17 +195,7 @@ pub(crate) fn knobs(
             readable: true,
         }));
     }
-    let ascending = |clocks: Vec<u32>| {
-        let mut clocks: Vec<f64> = clocks.into_iter().map(f64::from).collect();
-        clocks.sort_by(f64::total_cmp);
-        clocks.dedup();
-        clocks.into_iter().map(Megahertz::new).collect::<Vec<_>>()
-    };
-    let memory = device
-        .supported_memory_clocks()
-        .map(ascending)
-        .unwrap_or_default();
-    let Some(fastest) = memory.last().copied() else {
+    let Some(fastest) = memory_clocks.last().copied() else {
         return knobs;
     };
     let cores = ascending(graphics_clocks(nvml, device, fastest.get() as u32));
@@ -199,13 +206,7 @@ pub(crate) fn knobs(
             readable: !can_lock_core_clock(architecture),
         }));
     }
-    // Memory clocks can be locked from Ampere on; boards with application clocks can set them too.
-    if !is_before_ampere(architecture) || !can_lock_core_clock(architecture) {
-        knobs.push(KnobDescriptor::MemoryClock(KnobRange {
-            domain: Domain::Levels(memory),
-            default: fastest,
-            readable: !can_lock_core_clock(architecture),
-        }));
-    }
+    let memory = memory_control.and_then(|control| control.knob_range(memory_clocks));
+    knobs.extend(memory.map(KnobDescriptor::MemoryClock));
     knobs
 }

@@ -8,9 +8,10 @@ use nvml_wrapper::error::NvmlError;
 use sweetspot_device::{Descriptor, DeviceId, DeviceKind, Host, HostDevice, HostError, OpenError};
 use sweetspot_quantity::Bytes;
 
-use crate::capabilities::{is_before_ampere, knobs, sensors, short_window};
+use crate::capabilities::{is_before_ampere, knobs, listed_memory_clocks, sensors, short_window};
 use crate::error::{driver_not_loaded, library_not_found, open_error, request_failed};
 use crate::limits::{ThrottleFields, UnitMonitor};
+use crate::memory_clock::MemoryClockControl;
 
 /// Logs which file was loaded as the NVML library, because several files may have its name.
 fn log_opened(library: &OsStr, nvml: &nvml_wrapper::Nvml) {
@@ -45,6 +46,8 @@ pub struct NvmlGpu {
     pub(crate) device: Device<'static>,
     pub(crate) descriptor: Descriptor,
     pub(crate) architecture: DeviceArchitecture,
+    /// How the memory clock is set; `None` if it cannot be set.
+    pub(crate) memory_control: Option<MemoryClockControl>,
     pub(crate) power_is_averaged: bool,
     pub(crate) last_sample: u64,
     pub(crate) wall_offset: Option<i128>,
@@ -139,6 +142,7 @@ impl HostDevice for NvmlGpu {
             device: device.map_err(|error| open_error(id, error))?,
             descriptor: self.descriptor.clone(),
             architecture: self.architecture.clone(),
+            memory_control: self.memory_control,
             power_is_averaged: self.power_is_averaged,
             last_sample: 0,
             wall_offset: None,
@@ -197,6 +201,8 @@ impl NvmlGpu {
         let is_lost = matches!(device.power_usage(), Err(NvmlError::GpuLost));
         // According to NVIDIA's documentation it is a mean over one second on Ampere (except GA100) or newer.
         let power_is_averaged = !is_ga100 && !is_before_ampere(&architecture);
+        let memory_clocks = listed_memory_clocks(&device);
+        let memory_control = MemoryClockControl::detect(&device, &architecture, &memory_clocks);
         let descriptor = Descriptor {
             id: DeviceId::new(device.uuid()?),
             name: device.name()?,
@@ -213,13 +219,14 @@ impl NvmlGpu {
                 power_is_averaged,
                 short_window(&architecture, is_ga100),
             ),
-            knobs: knobs(nvml, &device, &architecture),
+            knobs: knobs(nvml, &device, &architecture, memory_control, memory_clocks),
         };
         Ok(Self {
             nvml,
             device,
             descriptor,
             architecture,
+            memory_control,
             power_is_averaged,
             last_sample: 0,
             wall_offset: None,

@@ -17,6 +17,7 @@ use crate::NvmlGpu;
 use crate::capabilities::{POWER_AVERAGE, POWER_INSTANT, can_lock_core_clock};
 use crate::error::read_error;
 use crate::limits::throttle_times;
+use crate::memory_clock::MemoryClockControl;
 use crate::raw::{MEMORY_SCOPE, power_field, power_samples};
 
 /// If the wall clock shifts against the monotonic clock by more than this many nanoseconds, the wall clock
@@ -185,16 +186,20 @@ impl Device for NvmlGpu {
             power_cap: self.power_limits().ok().map(|limits| limits.requested),
             ..Settings::default()
         };
+        // Application clocks and offsets can be read; those at their default count as not set.
+        let application_clock = |kind| {
+            let now = self.device.applications_clock(kind).ok()?;
+            let default = self.device.default_applications_clock(kind).ok()?;
+            (now != default).then(|| Megahertz::new(f64::from(now)))
+        };
         if !can_lock_core_clock(&self.architecture) {
-            // Application clocks can be read; those at their default count as not set.
-            let set = |kind| {
-                let now = self.device.applications_clock(kind).ok()?;
-                let default = self.device.default_applications_clock(kind).ok()?;
-                (now != default).then(|| Megahertz::new(f64::from(now)))
-            };
-            settings.core_clock = set(NvmlClock::Graphics);
-            settings.memory_clock = set(NvmlClock::Memory);
+            settings.core_clock = application_clock(NvmlClock::Graphics);
         }
+        settings.memory_clock = match &self.memory_control {
+            Some(MemoryClockControl::ApplicationClocks) => application_clock(NvmlClock::Memory),
+            Some(MemoryClockControl::Offset(range)) => self.memory_clock_by_offset(range)?,
+            Some(MemoryClockControl::Lock) | None => None,
+        };
         Ok(settings)
     }
 }

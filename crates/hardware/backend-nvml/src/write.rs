@@ -11,6 +11,7 @@ use sweetspot_quantity::{Megahertz, Quantity, Watts};
 use crate::NvmlGpu;
 use crate::capabilities::can_lock_core_clock;
 use crate::error::write_error;
+use crate::memory_clock::MemoryClockControl;
 
 impl NvmlGpu {
     /// Rejects settings that the device does not support, before any is written.
@@ -90,6 +91,18 @@ impl NvmlGpu {
         })
     }
 
+    /// The part of the settings that application clocks set: on boards that cannot lock clocks.
+    fn part_by_application_clocks(&self, settings: &Settings) -> Settings {
+        let mut part = Settings::default();
+        if !can_lock_core_clock(&self.architecture) {
+            part.core_clock = settings.core_clock;
+        }
+        if self.memory_control == Some(MemoryClockControl::ApplicationClocks) {
+            part.memory_clock = settings.memory_clock;
+        }
+        part
+    }
+
     /// Sets the application clocks of an older board, which cannot lock clocks, and reads them back.
     fn set_application_clocks(
         &mut self,
@@ -157,16 +170,24 @@ impl Actuator for NvmlGpu {
     fn apply(&mut self, settings: &Settings) -> Result<AppliedSettings, WriteError> {
         self.check(settings)?;
         let mut applied = AppliedSettings::default();
-        let has_clocks = settings.core_clock.is_some() || settings.memory_clock.is_some();
-        if has_clocks && !can_lock_core_clock(&self.architecture) {
-            applied = self.set_application_clocks(settings)?;
-        } else {
-            if let Some(clock) = settings.memory_clock {
-                applied.memory_clock = Some(self.lock(Knob::MemoryClock, clock)?);
+        let mut rest = *settings;
+        let application_clocks = self.part_by_application_clocks(settings);
+        if application_clocks != Settings::default() {
+            applied = self.set_application_clocks(&application_clocks)?;
+            for knob in application_clocks.knobs() {
+                rest = rest.without(knob);
             }
-            if let Some(clock) = settings.core_clock {
-                applied.core_clock = Some(self.lock(Knob::CoreClock, clock)?);
-            }
+        }
+        if let Some(clock) = rest.memory_clock {
+            applied.memory_clock = Some(match self.memory_control {
+                Some(MemoryClockControl::Offset(range)) => {
+                    self.set_memory_clock_by_offset(&range, clock)?
+                }
+                _ => self.lock(Knob::MemoryClock, clock)?,
+            });
+        }
+        if let Some(clock) = rest.core_clock {
+            applied.core_clock = Some(self.lock(Knob::CoreClock, clock)?);
         }
         if let Some(cap) = settings.power_cap {
             applied.power_cap = Some(self.set_power_cap(cap)?);
@@ -180,11 +201,17 @@ impl Actuator for NvmlGpu {
                 let default = self.device.power_management_limit_default();
                 default.and_then(|limit| self.device.set_power_management_limit(limit))
             }
-            _ if !can_lock_core_clock(&self.architecture) => {
+            Knob::CoreClock if !can_lock_core_clock(&self.architecture) => {
                 self.device.reset_applications_clocks()
             }
             Knob::CoreClock => self.device.reset_gpu_locked_clocks(),
-            Knob::MemoryClock => self.device.reset_mem_locked_clocks(),
+            Knob::MemoryClock => match self.memory_control {
+                Some(MemoryClockControl::ApplicationClocks) => {
+                    self.device.reset_applications_clocks()
+                }
+                Some(MemoryClockControl::Offset(_)) => self.write_memory_offset(0),
+                Some(MemoryClockControl::Lock) | None => self.device.reset_mem_locked_clocks(),
+            },
         };
         reset.map_err(|error| write_error(knob, error))?;
         tracing::info!(device = %self.descriptor.id, %knob, "setting reset to its default");

@@ -40,11 +40,28 @@ pub struct Device {
     /// The core clocks that can be set, in MHz.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub core_clocks_mhz: Option<Vec<f64>>,
-    /// The memory clocks that can be set, in MHz.
+    /// The memory clocks that can be set, in MHz; absent if every clock of `memory_clock_range_mhz` can be set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory_clocks_mhz: Option<Vec<f64>>,
+    /// The range of memory clocks, in MHz, on a device that sets any clock in it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory_clock_range_mhz: Option<ClockRange>,
     /// The sensors of the device with their current readings.
     pub sensors: Vec<Sensor>,
+}
+
+/// A range of clocks that can all be set.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct ClockRange {
+    /// The lowest clock in MHz.
+    #[schemars(range(min = 0))]
+    pub min: f64,
+    /// The highest clock in MHz.
+    #[schemars(range(min = 0))]
+    pub max: f64,
+    /// The clock in MHz if none is set.
+    #[schemars(range(min = 0))]
+    pub default: f64,
 }
 
 /// The power caps of a device.

@@ -11,16 +11,16 @@ use sweetspot_sim_host::{LiveGpu, Throttle};
 use crate::support::*;
 
 /// NVML's code for the graphics clock.
-const GRAPHICS: c_uint = nvml::nvmlClockType_enum_NVML_CLOCK_GRAPHICS;
+pub(crate) const GRAPHICS: c_uint = nvml::nvmlClockType_enum_NVML_CLOCK_GRAPHICS;
 /// NVML's code for the clock of the multiprocessors, which is the graphics clock.
-const SM: c_uint = nvml::nvmlClockType_enum_NVML_CLOCK_SM;
+pub(crate) const SM: c_uint = nvml::nvmlClockType_enum_NVML_CLOCK_SM;
 /// NVML's code for the memory clock.
-const MEMORY: c_uint = nvml::nvmlClockType_enum_NVML_CLOCK_MEM;
+pub(crate) const MEMORY: c_uint = nvml::nvmlClockType_enum_NVML_CLOCK_MEM;
 /// NVML's code for the video clock, which is simulated as the graphics clock.
-const VIDEO: c_uint = nvml::nvmlClockType_enum_NVML_CLOCK_VIDEO;
+pub(crate) const VIDEO: c_uint = nvml::nvmlClockType_enum_NVML_CLOCK_VIDEO;
 
 /// Rounds a clock to whole megahertz.
-fn to_megahertz(clock: Megahertz) -> c_uint {
+pub(crate) fn to_megahertz(clock: Megahertz) -> c_uint {
     clock.get().round() as c_uint
 }
 
@@ -37,12 +37,19 @@ fn current_clock(live: &LiveGpu<'_>, kind: c_uint) -> Result<c_uint, u32> {
 fn max_clock(profile: &GpuProfile, kind: c_uint) -> Result<c_uint, u32> {
     match kind {
         GRAPHICS | SM | VIDEO => Ok(to_megahertz(profile.core.max)),
-        MEMORY => Ok(profile
-            .memory
-            .clocks
+        MEMORY => Ok(listed_memory_clocks(profile)
             .last()
             .map_or(0, |clock| to_megahertz(*clock))),
         _ => Err(INVALID_ARGUMENT),
+    }
+}
+
+/// The memory clocks that the driver lists, in ascending order: one for each performance state. Clocks that only an
+/// offset reaches are not listed.
+fn listed_memory_clocks(profile: &GpuProfile) -> &[Megahertz] {
+    match profile.memory.clock_offsets {
+        true => std::slice::from_ref(&profile.memory.default),
+        false => &profile.memory.clocks,
     }
 }
 
@@ -118,11 +125,11 @@ exports! {
         write_value(clock, max_clock(gpu(device)?.profile(), kind)?)
     }
     fn nvmlDeviceGetSupportedMemoryClocks(device: nvmlDevice_t, count: *mut c_uint, clocks: *mut c_uint) {
-        write_list(count, clocks, &descending(&gpu(device)?.profile().memory.clocks))
+        write_list(count, clocks, &descending(listed_memory_clocks(gpu(device)?.profile())))
     }
     fn nvmlDeviceGetSupportedGraphicsClocks(device: nvmlDevice_t, memory: c_uint, count: *mut c_uint, clocks: *mut c_uint) {
         let profile = gpu(device)?.profile();
-        if !profile.memory.clocks.iter().any(|clock| to_megahertz(*clock) == memory) {
+        if !listed_memory_clocks(profile).iter().any(|clock| to_megahertz(*clock) == memory) {
             return Err(NOT_FOUND);
         }
         write_list(count, clocks, &descending(&profile.core.levels()))
@@ -146,7 +153,7 @@ exports! {
         if !can_lock_memory_clock(profile.sensors) {
             return Err(NOT_SUPPORTED);
         }
-        let range = lock_range(&profile.memory.clocks, low, high)?;
+        let range = lock_range(listed_memory_clocks(profile), low, high)?;
         write_gpu(device, &format!("lock_memory_clock {low} {high} MHz"), |live| live.lock_memory_clock(Some(range)))
     }
     fn nvmlDeviceResetMemoryLockedClocks(device: nvmlDevice_t) {
@@ -158,7 +165,7 @@ exports! {
     fn nvmlDeviceSetApplicationsClocks(device: nvmlDevice_t, memory: c_uint, core: c_uint) {
         let profile = gpu(device)?.profile();
         let find_clock = |levels: &[Megahertz], clock: c_uint| levels.iter().copied().find(|level| to_megahertz(*level) == clock);
-        let (memory_clock, core_clock) = find_clock(&profile.memory.clocks, memory)
+        let (memory_clock, core_clock) = find_clock(listed_memory_clocks(profile), memory)
             .zip(find_clock(&profile.core.levels(), core))
             .ok_or(INVALID_ARGUMENT)?;
         write_gpu(device, &format!("application_clocks {memory} {core} MHz"), |live| {

@@ -12,6 +12,7 @@
 #![allow(non_snake_case)]
 #![allow(clippy::missing_safety_doc)]
 
+mod clock_offsets;
 mod clocks;
 mod energy;
 mod gpm;

@@ -29,7 +29,7 @@ unsupported! {
     nvmlDeviceGetAutoBoostedClocksEnabled nvmlDeviceGetBBXTimeData_v1
     nvmlDeviceGetBankRemapperStatus_v1 nvmlDeviceGetBoardId nvmlDeviceGetBoardPartNumber
     nvmlDeviceGetBridgeChipInfo nvmlDeviceGetBusType nvmlDeviceGetC2cModeInfoV
-    nvmlDeviceGetCapabilities nvmlDeviceGetClkMonStatus nvmlDeviceGetClockOffsets
+    nvmlDeviceGetCapabilities nvmlDeviceGetClkMonStatus
     nvmlDeviceGetComputeInstanceId nvmlDeviceGetConfComputeGpuAttestationReport
     nvmlDeviceGetConfComputeGpuCertificate nvmlDeviceGetConfComputeMemSizeInfo
     nvmlDeviceGetConfComputeProtectedMemoryUsage nvmlDeviceGetCoolerInfo
@@ -61,7 +61,7 @@ unsupported! {
     nvmlDeviceGetMaxPcieLinkWidth nvmlDeviceGetMemClkMinMaxVfOffset nvmlDeviceGetMemClkVfOffset
     nvmlDeviceGetMemoryAffinity nvmlDeviceGetMemoryBusWidth nvmlDeviceGetMemoryErrorCounter
     nvmlDeviceGetMemoryLimits_v1 nvmlDeviceGetMigDeviceHandleByIndex
-    nvmlDeviceGetMinMaxClockOfPState nvmlDeviceGetMinMaxFanSpeed nvmlDeviceGetModuleId
+    nvmlDeviceGetMinMaxFanSpeed nvmlDeviceGetModuleId
     nvmlDeviceGetMultiGpuBoard nvmlDeviceGetNumFans nvmlDeviceGetNumaNodeId
     nvmlDeviceGetNvLinkCapability nvmlDeviceGetNvLinkErrorCounter nvmlDeviceGetNvLinkInfo
     nvmlDeviceGetNvLinkRemoteDeviceType nvmlDeviceGetNvLinkRemotePciInfo
@@ -95,7 +95,7 @@ unsupported! {
     nvmlDeviceReadPRMCounters_v1 nvmlDeviceReadWritePRM_v1 nvmlDeviceRegisterEvents
     nvmlDeviceRemoveGpu nvmlDeviceRemoveGpu_v2 nvmlDeviceResetNvLinkErrorCounters
     nvmlDeviceResetNvLinkUtilizationCounter nvmlDeviceSetAPIRestriction nvmlDeviceSetAccountingMode
-    nvmlDeviceSetAdaptiveTgpMode_v1 nvmlDeviceSetAutoBoostedClocksEnabled nvmlDeviceSetClockOffsets
+    nvmlDeviceSetAdaptiveTgpMode_v1 nvmlDeviceSetAutoBoostedClocksEnabled
     nvmlDeviceSetComputeMode nvmlDeviceSetConfComputeUnprotectedMemSize nvmlDeviceSetCpuAffinity
     nvmlDeviceSetDefaultAutoBoostedClocksEnabled nvmlDeviceSetDefaultFanSpeed_v2
     nvmlDeviceSetDramEncryptionMode nvmlDeviceSetDriverModel nvmlDeviceSetEccMode

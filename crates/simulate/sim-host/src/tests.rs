@@ -1,6 +1,6 @@
 //! A shared GPU in virtual time: the sensors of each generation, jobs and long idle times.
 
-use sweetspot_quantity::{Bytes, Ratio, Seconds, Watts};
+use sweetspot_quantity::{Bytes, Megahertz, Ratio, Seconds, Watts};
 use sweetspot_sim::{Chip, Fault, Generation, GpuProfile, Load, Phase, SensorKind, find_gpu};
 use sweetspot_stats::Seed;
 
@@ -300,4 +300,23 @@ fn the_times_of_each_limit_are_those_of_the_load() {
         (capped.core - below_cap.core - 2.0).abs() < 0.02,
         "{capped:?}"
     );
+}
+
+#[test]
+fn a_lower_memory_clock_draws_less_power() {
+    let power_at = |offset: f64| {
+        let mut gpu = TestGpu::new(Generation::Turing);
+        let offset = Megahertz::new(offset);
+        gpu.live().set_memory_clock_offset(offset).unwrap();
+        let expected = gpu.profile.memory.default + offset;
+        assert_eq!(gpu.live().memory_clock(), expected);
+        add_job(&mut gpu, &[kernels(0.01, 0.5)], 1000);
+        gpu.pass(3000, 10);
+        gpu.live().average_power().get()
+    };
+    let memory = find_gpu("v100").unwrap().1.power.memory.get();
+    let default = find_gpu("v100").unwrap().1.memory.default.get();
+    let saved = power_at(0.0) - power_at(-0.1 * default);
+    // A tenth of the memory's power, and a little leakage because the chip is cooler.
+    assert!((saved / (0.1 * memory) - 1.0).abs() < 0.05, "{saved} W");
 }

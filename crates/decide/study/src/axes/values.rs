@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Display;
 
-use sweetspot_device::{Domain, KnobRange};
+use sweetspot_device::Domain;
 use sweetspot_quantity::{Megahertz, Quantity, Watts, parse_bare};
 
 use super::parameters::read_parameter;
@@ -13,6 +13,11 @@ use crate::{Axis, AxisText, Configuration, Definition};
 
 /// The step between power caps if the user gives none, as in the papers.
 const USUAL_CAP_STEP: Watts = Watts::new(5.0);
+
+/// The step between core clocks of a device that supports a range of them, if the user gives none.
+const USUAL_CORE_CLOCK_STEP: Megahertz = Megahertz::new(1.0);
+/// The step between memory clocks of a device that supports a range of them, if the user gives none.
+const USUAL_MEMORY_CLOCK_STEP: Megahertz = Megahertz::new(100.0);
 
 /// The values that a study tries on every axis.
 pub struct AxisValues {
@@ -67,25 +72,14 @@ impl AxisValues {
                 Err(_) => vec![Vec::new()],
             },
         };
-        let mut clocks =
-            |axis, text: Option<&AxisText>, range: Result<&KnobRange<Megahertz>, _>| {
-                let Some(text) = text else {
-                    return Ok(vec![None]);
-                };
-                let values = read_axis(
-                    axis,
-                    &text.0,
-                    &range?.domain,
-                    Megahertz::new(1.0),
-                    supported,
-                    &mut notes,
-                )?;
-                Ok::<_, AxesError>(values.into_iter().map(Some).collect())
-            };
-        let core_clocks = definition.core_clock.as_ref();
-        let core_clocks = clocks(Axis::CoreClock, core_clocks, supported.core_clocks())?;
-        let memory_clocks = definition.memory_clock.as_ref();
-        let memory_clocks = clocks(Axis::MemoryClock, memory_clocks, supported.memory_clocks())?;
+        let core_clocks = match &definition.core_clock {
+            Some(axis) => read_core_clocks(&axis.0, supported, &mut notes)?,
+            None => vec![None],
+        };
+        let memory_clocks = match &definition.memory_clock {
+            Some(axis) => read_memory_clocks(&axis.0, supported, &mut notes)?,
+            None => vec![None],
+        };
         let parameters = definition.axis.iter();
         let parameters = parameters
             .map(|(name, axis)| Ok((name.clone(), read_parameter(name, axis)?)))
@@ -226,6 +220,35 @@ pub fn read_axis<Q: Quantity + Display>(
         ));
     }
     Ok(values)
+}
+
+/// Parses core clocks.
+fn read_core_clocks(
+    text: &str,
+    supported: &SupportedKnobs<'_>,
+    notes: &mut Vec<String>,
+) -> Result<Vec<Option<Megahertz>>, AxesError> {
+    let (axis, domain) = (Axis::CoreClock, &supported.core_clocks()?.domain);
+    let clocks = read_axis(axis, text, domain, USUAL_CORE_CLOCK_STEP, supported, notes)?;
+    Ok(clocks.into_iter().map(Some).collect())
+}
+
+/// Parses memory clocks.
+fn read_memory_clocks(
+    text: &str,
+    supported: &SupportedKnobs<'_>,
+    notes: &mut Vec<String>,
+) -> Result<Vec<Option<Megahertz>>, AxesError> {
+    let (axis, domain) = (Axis::MemoryClock, &supported.memory_clocks()?.domain);
+    let clocks = read_axis(
+        axis,
+        text,
+        domain,
+        USUAL_MEMORY_CLOCK_STEP,
+        supported,
+        notes,
+    )?;
+    Ok(clocks.into_iter().map(Some).collect())
 }
 
 /// Parses power caps: each value is one cap for all GPUs, or a list such as `250/200` with one cap for each GPU of

@@ -28,15 +28,20 @@ fn running(host: &TestHost, watts: &str) -> Child {
     while cap(host) != watts.parse::<f64>().unwrap() {
         std::thread::sleep(Duration::from_millis(5));
     }
-    // Until the new process executes the command, it holds the files and locks of the guard.
+    wait_for_command(&child);
+    child
+}
+
+/// Waits until the guard of a client has started `sleep`. Until the new process executes the command, it holds the files
+/// and locks of the guard.
+pub(super) fn wait_for_command(client: &Child) {
     let is_started = |child: &str| {
         let line = std::fs::read(format!("/proc/{child}/cmdline")).unwrap_or_default();
         line.starts_with(b"sleep")
     };
-    while !children(&guard_of(&child)).split(' ').any(is_started) {
+    while !children(&guard_of(client)).split(' ').any(is_started) {
         std::thread::sleep(Duration::from_millis(5));
     }
-    child
 }
 
 fn children(pid: &str) -> String {
@@ -44,11 +49,11 @@ fn children(pid: &str) -> String {
     std::fs::read_to_string(path).unwrap().trim().to_owned()
 }
 
-fn guard_of(client: &Child) -> String {
+pub(super) fn guard_of(client: &Child) -> String {
     children(&client.id().to_string())
 }
 
-fn kill(signal: &str, pid: &str) {
+pub(super) fn kill(signal: &str, pid: &str) {
     assert!(
         Command::new("kill")
             .args([signal, pid])
@@ -56,6 +61,19 @@ fn kill(signal: &str, pid: &str) {
             .unwrap()
             .success()
     );
+}
+
+/// Kills a client and its guard, so that neither can restore anything.
+pub(super) fn kill_client_and_guard(client: &mut Child) {
+    // The client is stopped first, so that it cannot start another guard.
+    let guard = guard_of(client);
+    kill("-STOP", &client.id().to_string());
+    kill("-9", &guard);
+    while is_alive(&guard) {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    client.kill().unwrap();
+    client.wait().unwrap();
 }
 
 /// Whether a process still runs: a killed one takes a moment to end, and keeps its locks until then.
@@ -195,15 +213,7 @@ fn settings_left_by_guard_and_client_are_reported_and_restored() {
     let host = TestHost::new("v100");
     host.set_cap(0, 240.0);
     let mut client = running(&host, "200");
-    // The client is stopped first, so that it cannot start another guard.
-    let guard = guard_of(&client);
-    kill("-STOP", &client.id().to_string());
-    kill("-9", &guard);
-    while is_alive(&guard) {
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    client.kill().unwrap();
-    client.wait().unwrap();
+    kill_client_and_guard(&mut client);
     assert_eq!(cap(&host), 200.0);
     // The kernel frees the guard's lock when its last thread is gone, a moment after the process itself.
     let is_reported = || {

@@ -2,6 +2,7 @@
 
 mod failures;
 mod from_study;
+mod memory_clocks;
 mod settings;
 
 use std::process::Output;

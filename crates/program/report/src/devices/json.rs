@@ -27,6 +27,7 @@ fn device(report: &DeviceReport) -> document::Device {
         power_cap_w: power_caps(report),
         core_clocks_mhz: clocks(descriptor, Knob::CoreClock),
         memory_clocks_mhz: clocks(descriptor, Knob::MemoryClock),
+        memory_clock_range_mhz: memory_clock_range(descriptor),
         sensors: report.sensors.iter().map(sensor).collect(),
     }
 }
@@ -47,6 +48,21 @@ fn power_caps(report: &DeviceReport) -> document::PowerCaps {
         default: limits.map(|limits| limits.default.get()),
         min: range.map(|(min, _)| min),
         max: range.map(|(_, max)| max),
+    }
+}
+
+/// The range of memory clocks of a device; `None` if it has single clocks, or none.
+fn memory_clock_range(descriptor: &Descriptor) -> Option<document::ClockRange> {
+    match descriptor.knob(Knob::MemoryClock)? {
+        KnobDescriptor::MemoryClock(range) => match &range.domain {
+            Domain::Range { min, max } => Some(document::ClockRange {
+                min: min.get(),
+                max: max.get(),
+                default: range.default.get(),
+            }),
+            Domain::Levels(_) => None,
+        },
+        _ => None,
     }
 }
 

@@ -114,7 +114,9 @@ fn clocks_text(report: &DeviceReport, knob: Knob) -> String {
                     [only] => only.to_string(),
                     [first, .., last] => format!("{first} to {last}, {} levels", levels.len()),
                 },
-                Domain::Range { min, max } => format!("{min} to {max}"),
+                Domain::Range { min, max } => {
+                    format!("{min} to {max}, {} by default", range.default)
+                }
             }
         }
         _ => "cannot be set".to_owned(),

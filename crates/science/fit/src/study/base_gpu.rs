@@ -237,11 +237,23 @@ fn memory(
     sheet: Option<&GpuProfile>,
     assumed: &mut Vec<&'static str>,
 ) -> Memory {
-    let (clocks, default) = match device.knob(Knob::MemoryClock) {
-        Some(KnobDescriptor::MemoryClock(range)) => (levels(range), range.default),
+    let (clocks, default, clock_offsets) = match device.knob(Knob::MemoryClock) {
+        Some(KnobDescriptor::MemoryClock(range)) => match &range.domain {
+            Domain::Levels(levels) => (levels.clone(), range.default, false),
+            // A driver offers a range, and not levels, if it sets the clock by an offset.
+            Domain::Range { min, max } => {
+                let known = sheet.map_or(&[][..], |sheet| &sheet.memory.clocks);
+                let known = known.iter().filter(|clock| range.domain.contains(**clock));
+                let mut clocks = vec![*min, range.default, *max];
+                clocks.extend(known);
+                clocks.sort_by(|a, b| a.get().total_cmp(&b.get()));
+                clocks.dedup();
+                (clocks, range.default, true)
+            }
+        },
         _ => {
             let clock = sheet.map_or(ASSUMED_MEMORY_CLOCK, |sheet| sheet.memory.default);
-            (vec![clock], clock)
+            (vec![clock], clock, false)
         }
     };
     let capacity = device.memory.or(sheet.map(|sheet| sheet.memory.capacity));
@@ -253,6 +265,7 @@ fn memory(
         bandwidth: sheet.map_or(ASSUMED_BANDWIDTH, |sheet| sheet.memory.bandwidth),
         clocks,
         default,
+        clock_offsets,
     }
 }
 
@@ -319,5 +332,38 @@ mod tests {
             assert_eq!(core.levels(), levels);
         }
         assert_eq!(grid(&listed(&[100, 150, 400])), None);
+    }
+
+    /// A memory clock that is set by an offset has a range, whose profile still contains the default.
+    #[test]
+    fn a_range_of_memory_clocks_gives_its_ends_and_known_clocks() {
+        let (_, sheet) = gpus()
+            .unwrap()
+            .into_iter()
+            .find(|(name, _)| name == "gtx_2080ti")
+            .unwrap();
+        let device = Descriptor {
+            id: sweetspot_device::DeviceId::new("GPU-0"),
+            name: sheet.name.clone(),
+            kind: sweetspot_device::DeviceKind::Gpu,
+            backend: "nvml".to_owned(),
+            parent: None,
+            memory: Some(sheet.memory.capacity),
+            sensors: Vec::new(),
+            knobs: vec![KnobDescriptor::MemoryClock(KnobRange {
+                domain: Domain::Range {
+                    min: Megahertz::new(6000.0),
+                    max: Megahertz::new(8300.0),
+                },
+                default: Megahertz::new(7000.0),
+                readable: true,
+            })],
+        };
+        let memory_of = |sheet| memory(&device, sheet, &mut Vec::new());
+        let unknown = memory_of(None);
+        assert_eq!(unknown.clocks, listed(&[6000, 7000, 8300]));
+        let known = memory_of(Some(&sheet));
+        assert_eq!(known.clocks, listed(&[6000, 6300, 6800, 7000, 7300, 8300]));
+        assert!(known.clock_offsets);
     }
 }

@@ -83,12 +83,15 @@ fn write_gpu(text: &mut String, gpu: &GpuProfile) {
     table(text, "core", &keys);
     let memory = &gpu.memory;
     let clocks: Vec<String> = memory.clocks.iter().map(ToString::to_string).collect();
-    let keys = [
+    let mut keys = vec![
         ("capacity", quoted(memory.capacity)),
         ("bandwidth", quoted(memory.bandwidth)),
         ("clocks", list(&clocks)),
         ("default", quoted(memory.default)),
     ];
+    if memory.clock_offsets {
+        keys.push(("clock_offsets", true.to_string()));
+    }
     table(text, "memory", &keys);
     let keys = peak_keys(&gpu.peak);
     if !keys.is_empty() {

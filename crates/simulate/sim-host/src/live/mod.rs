@@ -31,6 +31,8 @@ pub(crate) struct Record {
     pub application_core: f64,
     /// The application clock of the memory, in megahertz; 0 if it is not set.
     pub application_memory: f64,
+    /// The offset of the memory clock from its default, in megahertz.
+    pub memory_offset: f64,
     pub persistence: u64,
     pub sensors: Sensors,
     pub slots: [Slot; MAX_JOBS],

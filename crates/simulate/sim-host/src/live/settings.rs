@@ -60,6 +60,18 @@ impl LiveGpu<'_> {
         Ok(())
     }
 
+    /// Shifts the memory clock from its default by an offset, which may be negative.
+    pub fn set_memory_clock_offset(&mut self, offset: Megahertz) -> Result<(), WriteDenied> {
+        self.check_writable(Knob::MemoryClock)?;
+        self.record.memory_offset = offset.get();
+        Ok(())
+    }
+
+    /// The offset of the memory clock from its default.
+    pub fn memory_clock_offset(&self) -> Megahertz {
+        Megahertz::new(self.record.memory_offset)
+    }
+
     /// Sets the application clocks of memory and core; `None` resets them.
     pub fn set_application_clocks(
         &mut self,
@@ -113,7 +125,7 @@ impl LiveGpu<'_> {
         }
     }
 
-    /// The memory clock that a lock or an application clock sets; `None` without either.
+    /// The memory clock that a lock, an application clock or an offset sets; `None` without any of them.
     pub(crate) fn memory_clock_setting(&self) -> Option<Megahertz> {
         let record = &self.record;
         let default = self.profile.memory.default.get();
@@ -124,6 +136,8 @@ impl LiveGpu<'_> {
             )))
         } else if record.application_memory > 0.0 {
             Some(Megahertz::new(record.application_memory))
+        } else if record.memory_offset != 0.0 {
+            Some(Megahertz::new(default + record.memory_offset))
         } else {
             None
         }

@@ -115,6 +115,10 @@ pub struct Memory {
     pub clocks: Vec<Megahertz>,
     /// The memory clock if none is set.
     pub default: Megahertz,
+    /// Whether the memory clock is set by an offset from the default, as on GeForce boards of the Turing generation, which
+    /// cannot lock it. The driver then offers every clock between the lowest and the highest of `clocks`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub clock_offsets: bool,
 }
 
 /// Peak performance from the data sheet, for dense matrices at the boost clock, in tensor cores if the GPU
