@@ -2,7 +2,10 @@
 
 use rustix::io::Errno;
 use rustix::process::Pid;
-use sweetspot_device::{DeviceId, Host, HostDevice, HostError};
+use sweetspot_device::{
+    DeviceId, Domain, Host, HostDevice, HostError, Knob, KnobDescriptor, Settings,
+};
+use sweetspot_quantity::Megahertz;
 
 use crate::policy::Gpu;
 
@@ -31,6 +34,19 @@ impl ServedGpu {
         Gpu {
             index: self.device.index(),
             id: self.id(),
+        }
+    }
+
+    /// The default memory clock, if settings have a higher one on a GPU whose memory clock is set by an offset. Locked
+    /// clocks are those that the vendor lists; offsets also reach clocks that it does not.
+    pub fn overclocked_memory(&self, settings: &Settings) -> Option<Megahertz> {
+        let clock = settings.memory_clock?;
+        match self.device.descriptor().knob(Knob::MemoryClock)? {
+            KnobDescriptor::MemoryClock(range) => {
+                let is_offset = matches!(range.domain, Domain::Range { .. });
+                (is_offset && clock > range.default).then_some(range.default)
+            }
+            _ => None,
         }
     }
 

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use sweetspot_device::{DeviceId, Knob, Settings};
 use sweetspot_guard::{LeaseKind, LeaseSummary, Owner, Refusal};
+use sweetspot_quantity::Megahertz;
 
 use crate::caller::account_of;
 use crate::gpus::ServedGpu;
@@ -54,6 +55,12 @@ impl Service<'_> {
         if kind == LeaseKind::Ceiling {
             let given = policy.right(account, gpu.name(), Right::Ceiling);
             return given.map_err(Objection::Policy);
+        }
+        if let Some(default) = gpu
+            .overclocked_memory(settings)
+            .filter(|_| !account.is_root())
+        {
+            return Err(Objection::Overclocked(default));
         }
         let ask = |shared| {
             let lease = LeaseRequest {
@@ -137,6 +144,11 @@ pub(crate) enum Objection {
     /// The policy allows them on a GPU that nobody else uses.
     #[error("{0}")]
     Shared(String),
+    /// The memory clock is above the default, which may damage results; only root may set it.
+    #[error(
+        "a memory clock above the default of {0} overclocks the GPU, which only root may do: use a lower one"
+    )]
+    Overclocked(Megahertz),
     /// A ceiling has other settings than a power cap.
     #[error("a ceiling is a power cap alone: lease the GPU for settings to lock its clocks")]
     NotACeiling,
@@ -147,7 +159,7 @@ impl Objection {
     pub(crate) fn refusal(&self, gpu: &str) -> Refusal {
         Refusal::NotAllowed(match self {
             Self::Policy(denied) => denied.to_string(),
-            Self::NotACeiling => self.to_string(),
+            Self::NotACeiling | Self::Overclocked(_) => self.to_string(),
             Self::Shared(reason) => format!(
                 "{gpu} cannot be set: {reason}, and the policy does not allow that (its key shared-gpus would)"
             ),

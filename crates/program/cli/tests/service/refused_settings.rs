@@ -178,3 +178,23 @@ fn a_lease_does_not_outlast_the_policy() {
     assert_eq!(ended[0]["uid"], ALICE.uid);
     assert_eq!(served.audited("refused").len(), 1);
 }
+
+#[test]
+#[ignore = "needs root"]
+fn only_root_may_overclock_memory_by_an_offset() {
+    let alice = ALICE.uid;
+    let policy = format!("[[allow]]\nusers = [{alice}]\nmemory-clock = true\n");
+    let served = ServedHost::started("gtx_2080ti", &policy);
+    let run = |clock: &str| {
+        let mut command = served.sweetspot_as(ALICE);
+        command.args(["run", "--memory-clock", clock, "--", "true"]);
+        command.output().unwrap()
+    };
+    let lower = run("5800MHz");
+    let message = String::from_utf8_lossy(&lower.stderr).into_owned();
+    assert!(lower.status.success(), "{message}");
+    let higher = run("7300MHz");
+    let message = String::from_utf8_lossy(&higher.stderr).into_owned();
+    assert!(!higher.status.success());
+    assert!(message.contains("which only root may do"), "{message}");
+}
