@@ -15,6 +15,7 @@ use sweetspot_study::Store;
 use crate::args::{NetworkArgs, RowGrouping};
 use crate::documents::{Content, Documents, print};
 use crate::exit::Outcome;
+use crate::sweep::reject_missing_price;
 use crate::typed::typed_with;
 
 /// Runs `sweetspot network`.
@@ -65,6 +66,9 @@ pub fn run(args: NetworkArgs) -> Result<Outcome> {
         false => Mode::Infer,
     };
     let criteria = args.criteria.criteria()?;
+    if args.criteria.objective.is_some() {
+        reject_missing_price(&criteria)?;
+    }
     let prediction = args
         .simulate
         .as_deref()

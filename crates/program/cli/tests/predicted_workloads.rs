@@ -183,6 +183,10 @@ fn what_cannot_be_predicted_is_said_in_one_sentence() {
             "cannot be used with",
         ),
         ("hold --simulate h200 --network resnet50", "no power cap"),
+        (
+            "network resnet50 --simulate h200 --objective cost",
+            "--price-per-kwh",
+        ),
     ];
     for (line, part) in cases {
         let output = run(folder.path(), line);

@@ -149,7 +149,7 @@ pub fn advice(study: &Study, criteria: &Criteria, store: Option<&Store>) -> Text
 }
 
 /// Rejects an objective whose price or factor is missing: after all runs nothing could be recommended.
-fn reject_missing_price(criteria: &Criteria) -> Result<()> {
+pub fn reject_missing_price(criteria: &Criteria) -> Result<()> {
     let objective = criteria.objective;
     let tariff = &criteria.tariff;
     let is_missing = match objective {
