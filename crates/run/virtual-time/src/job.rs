@@ -205,7 +205,8 @@ impl SimulatedJob {
             };
             let profile = stable_text(&profile)
                 .replace("kernels: None, kernels_of: None, ", "")
-                .replace("multiprocessors: None, ", "");
+                .replace("multiprocessors: None, ", "")
+                .replace(", clock_offsets: false", "");
             let work = stable_text(&gpu.work);
             print = print.label(&format!("{profile}{work}"));
         }
