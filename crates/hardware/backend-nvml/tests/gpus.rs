@@ -1,9 +1,12 @@
 //! GPUs through the simulated NVML library: detection, reading, settings and errors.
 #![allow(unsafe_code)]
 
-use std::path::PathBuf;
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+mod common;
 
+use std::path::PathBuf;
+use std::sync::MutexGuard;
+
+use common::{Fixture, library, shared_host};
 use sweetspot_backend_nvml::Nvml;
 use sweetspot_device::{
     Amount, DeviceId, Domain, Host, HostDevice, HostError, Knob, KnobDescriptor, OpenError,
@@ -21,59 +24,22 @@ const DENIED: usize = 4;
 const LIMITED: usize = 5;
 const LOST: usize = 6;
 
-/// The host and its library. A process has one host, so only one test runs at a time.
-struct Fixture {
-    nvml: Nvml,
-    host: SimulatedHost,
-}
-
-fn library() -> PathBuf {
-    let test = std::env::current_exe().unwrap();
-    let profile = test.parent().and_then(|deps| deps.parent()).unwrap();
-    let library = profile.join("examples/libsimulated_nvml.so");
-    assert!(
-        library.exists(),
-        "{} is missing: build it with `cargo build --examples -p sweetspot-backend-nvml` in the profile of the tests",
-        library.display()
-    );
-    library
-}
-
 fn fixture() -> MutexGuard<'static, Fixture> {
-    static FIXTURE: OnceLock<Mutex<Fixture>> = OnceLock::new();
-    let fixture = FIXTURE.get_or_init(|| {
-        let folder = tempfile::tempdir().unwrap().keep();
-        let fault = |text: &str| format!("[[fault]]\n{text}\n");
-        let gpus = [
-            ("v100", String::new()),
-            ("h200", String::new()),
-            ("tesla_p100", String::new()),
-            ("titan_x_maxwell", String::new()),
-            (
-                "v100",
-                fault("kind = \"write-denied\"\nknob = \"power-cap\""),
-            ),
-            ("v100", fault("kind = \"board-limit\"\nlimit = \"190 W\"")),
-            ("v100", fault("kind = \"lost\"\nafter = \"0 s\"")),
-        ];
-        let specs = gpus.map(|(name, faults)| {
-            let (name, profile) = gpu_text(name).unwrap();
-            let profile = format!("{profile}\n{faults}");
-            ProfileText { name, profile }
-        });
-        let host = SimulatedHost::create(&folder, specs.to_vec(), None, 1).unwrap();
-        // SAFETY: every test calls this before anything else.
-        unsafe { std::env::set_var(ENVIRONMENT, &folder) };
-        let nvml = Nvml::open(Some(library().as_os_str())).unwrap();
-        Mutex::new(Fixture { nvml, host })
-    });
-    fixture.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-impl Fixture {
-    fn gpu(&self, index: usize) -> Box<dyn HostDevice> {
-        self.nvml.list().unwrap().swap_remove(index)
-    }
+    shared_host(&[
+        ("v100", ""),
+        ("h200", ""),
+        ("tesla_p100", ""),
+        ("titan_x_maxwell", ""),
+        (
+            "v100",
+            "[[fault]]\nkind = \"write-denied\"\nknob = \"power-cap\"\n",
+        ),
+        (
+            "v100",
+            "[[fault]]\nkind = \"board-limit\"\nlimit = \"190 W\"\n",
+        ),
+        ("v100", "[[fault]]\nkind = \"lost\"\nafter = \"0 s\"\n"),
+    ])
 }
 
 fn cap(watts: f64) -> Settings {

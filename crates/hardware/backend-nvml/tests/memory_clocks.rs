@@ -1,10 +1,11 @@
 //! Memory clocks that are set by an offset, by application clocks and by locks, through the simulated NVML library.
 #![allow(unsafe_code)]
 
-use std::path::PathBuf;
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+mod common;
 
-use sweetspot_backend_nvml::Nvml;
+use std::sync::MutexGuard;
+
+use common::{Fixture, shared_host};
 use sweetspot_device::{
     Domain, Host, HostDevice, Knob, KnobDescriptor, KnobRange, Settings, WriteError,
 };
@@ -18,49 +19,18 @@ const P100: usize = 2;
 const H200: usize = 3;
 const QUADRO: usize = 4;
 
-/// The host and its library. A process has one host, so only one test runs at a time.
-struct Fixture {
-    nvml: Nvml,
-    host: SimulatedHost,
-}
-
-fn library() -> PathBuf {
-    let test = std::env::current_exe().unwrap();
-    let profile = test.parent().and_then(|deps| deps.parent()).unwrap();
-    profile.join("examples/libsimulated_nvml.so")
-}
-
 fn fixture() -> MutexGuard<'static, Fixture> {
-    static FIXTURE: OnceLock<Mutex<Fixture>> = OnceLock::new();
-    let fixture = FIXTURE.get_or_init(|| {
-        let folder = tempfile::tempdir().unwrap().keep();
-        let denied = "[[fault]]\nkind = \"write-denied\"\nknob = \"memory-clock\"\n";
-        let gpus = [
-            ("gtx_2080ti", ""),
-            ("gtx_2080ti", denied),
-            ("tesla_p100", ""),
-            ("h200", ""),
-            ("quadro_rtx_6000", ""),
-        ];
-        let specs = gpus.map(|(name, faults)| {
-            let (name, profile) = gpu_text(name).unwrap();
-            let profile = format!("{profile}\n{faults}");
-            ProfileText { name, profile }
-        });
-        let host = SimulatedHost::create(&folder, specs.to_vec(), None, 1).unwrap();
-        // SAFETY: every test calls this before anything else.
-        unsafe { std::env::set_var(ENVIRONMENT, &folder) };
-        let nvml = Nvml::open(Some(library().as_os_str())).unwrap();
-        Mutex::new(Fixture { nvml, host })
-    });
-    fixture.lock().unwrap_or_else(PoisonError::into_inner)
+    let denied = "[[fault]]\nkind = \"write-denied\"\nknob = \"memory-clock\"\n";
+    shared_host(&[
+        ("gtx_2080ti", ""),
+        ("gtx_2080ti", denied),
+        ("tesla_p100", ""),
+        ("h200", ""),
+        ("quadro_rtx_6000", ""),
+    ])
 }
 
 impl Fixture {
-    fn gpu(&self, index: usize) -> Box<dyn HostDevice> {
-        self.nvml.list().unwrap().swap_remove(index)
-    }
-
     /// The offset of the memory clock that is in force.
     fn offset(&self, index: usize) -> f64 {
         let gpu = &self.host.gpus()[index];

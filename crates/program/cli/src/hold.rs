@@ -3,6 +3,7 @@
 use anyhow::{Result, bail};
 use sweetspot_control::hold::{CapOn, HoldGoal, HoldMode, fine_batches};
 use sweetspot_device::SensorKind;
+use sweetspot_quantity::Seconds;
 use sweetspot_report::{Line, Text, figure_svg, hold_figure, hold_json, hold_text};
 use sweetspot_session::hold::{
     HoldKnob, HoldRequest, HoldResult, SimulatedService, default_batches, hold, hold_simulated,
@@ -19,6 +20,9 @@ use crate::run::is_read_only;
 
 /// The largest batch size that is tried unless the user names others.
 const LARGEST_BATCH: u64 = 256;
+
+/// How long a simulated program serves requests unless the user says otherwise.
+const SIMULATED_TIME: Seconds = Seconds::new(120.0);
 
 /// Runs `sweetspot hold` and `sweetspot hold set`.
 pub fn run(args: HoldArgs) -> Result<Outcome> {
@@ -39,14 +43,16 @@ pub fn run(args: HoldArgs) -> Result<Outcome> {
                 gpu: gpu.clone(),
                 network: network.clone(),
                 dataset: args.dataset.clone(),
-                time: args.seconds,
+                time: args.seconds.unwrap_or(SIMULATED_TIME),
                 arrivals: args.arrivals.clone().unwrap_or_default(),
-                seed: args.seed,
+                seed: args.seed.unwrap_or(1),
             };
             hold_simulated(&request, &service)?
         }
-        (None, Some(_)) => bail!("--network names a simulated workload: give --simulate GPU too"),
         _ => {
+            if let Some(flag) = args.simulation_flag() {
+                bail!("{flag} is about a simulated program: give --simulate GPU too");
+            }
             let guard = GuardLauncher::new(&args.sudo)?;
             hold(&request, guard.program(), &mut TerminalObserver::new())?
         }

@@ -16,7 +16,7 @@ use crate::args::{NetworkArgs, RowGrouping};
 use crate::documents::{Content, Documents, print};
 use crate::exit::Outcome;
 use crate::sweep::reject_missing_price;
-use crate::typed::typed_with;
+use crate::typed::{shell_word, typed_with};
 
 /// Runs `sweetspot network`.
 pub fn run(args: NetworkArgs) -> Result<Outcome> {
@@ -105,6 +105,7 @@ pub fn run(args: NetworkArgs) -> Result<Outcome> {
                 (false, RowGrouping::Kind) => match (&prediction, args.simulate.as_deref()) {
                     (Some(Ok(_)), Some(gpu)) if !has_inputs => {
                         let mode = if train { "" } else { " --infer" };
+                        let (gpu, name) = (shell_word(gpu), shell_word(name));
                         let command =
                             format!("sweetspot sweep --simulate {gpu} --network {name}{mode}");
                         Line::with_command("Its settings, simulated:", &command)

@@ -91,7 +91,7 @@ fn the_jobs_of_batch_sizer_2021_respect_their_cap() {
             for mode in ["robust", "joint", "robust:reading", "joint:reading"] {
                 assert!(share(mode) < 0.01, "{mode}, seed {seed}: {job}");
             }
-            // A cap on means leaves room for spikes above it.
+            // A cap that binds the mean allows single readings above it.
             assert!(speed("robust") >= 0.99 * speed("robust:reading"), "{job}");
             assert!(
                 speed("joint") >= 0.99 * speed("robust"),

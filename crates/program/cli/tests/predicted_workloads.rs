@@ -178,6 +178,7 @@ fn what_cannot_be_predicted_is_said_in_one_sentence() {
         ),
         ("hold --below 300W --simulate h200", "--network"),
         ("hold --below 300W --network resnet50 -- true", "--simulate"),
+        ("hold --below 300W --seconds 5s -- true", "--simulate"),
         (
             "hold --below 300W --simulate h200 --network resnet50 -- true",
             "cannot be used with",

@@ -6,7 +6,7 @@ use sweetspot_network::{Network, NetworkError, Precision, Shape, find, load};
 use sweetspot_quantity::{Bytes, Ratio, Seconds};
 use sweetspot_sim::{
     CatalogueError, GpuProfile, ItemWork, IterationWork, MemoryNeed, Mode, PhaseShare, Variant,
-    Workload, WorkloadProfile,
+    Workload, WorkloadProfile, find_gpu,
 };
 
 use crate::prediction::{PredictionError, Predictor};
@@ -81,11 +81,15 @@ pub fn find_workload(
     }
 }
 
-/// Whether a profile gives the work on each of the GPUs.
+/// Whether a profile gives the work on each of the GPUs, or on another GPU of the same product.
 fn is_on_all(workload: &Workload, gpus: &[(String, GpuProfile)]) -> bool {
-    let on = &workload.profile.on;
-    gpus.iter()
-        .all(|(name, _)| on.iter().any(|on| on.gpu == *name))
+    gpus.iter().all(|(name, profile)| {
+        let Ok(work) = workload.work_on(name, profile) else {
+            return false;
+        };
+        let is_same = |from: &String| find_gpu(from).is_ok_and(|(_, own)| own.name == profile.name);
+        work.scaled_from.as_ref().is_none_or(is_same)
+    })
 }
 
 /// Whether any study has a profile of a network.
@@ -118,10 +122,10 @@ fn predicted(
     gpus: &[(String, GpuProfile)],
 ) -> Result<Workload, WorkloadError> {
     let mode = variant.mode.unwrap_or(Mode::Train);
-    let mut on: Vec<ItemWork> = Vec::new();
     let (mut batch, mut memory) = (DEFAULT_BATCH, None);
+    let mut predictors: Vec<(&String, Predictor, u64)> = Vec::new();
     for (gpu, profile) in gpus {
-        if on.iter().any(|other| other.gpu == *gpu) {
+        if predictors.iter().any(|(other, ..)| *other == gpu) {
             continue;
         }
         let precision = predicted_precision(profile);
@@ -140,9 +144,11 @@ fn predicted(
         while batch > largest {
             batch /= 2;
         }
-        on.push(item_work(gpu, &predictor, batch, largest));
+        predictors.push((gpu, predictor, largest));
         memory = Some(need);
     }
+    let on = predictors.iter();
+    let on = on.map(|(gpu, predictor, largest)| item_work(gpu, predictor, batch, *largest));
     let phase = |name: &str, share: f64| PhaseShare {
         name: name.to_owned(),
         core: Ratio::new(share),
@@ -171,9 +177,9 @@ fn predicted(
         },
         conv_algorithms: Vec::new(),
         datasets: Vec::new(),
-        on,
+        on: on.collect(),
     };
-    // There is nothing to choose, and who asks for it is told so.
+    // A prediction has no variants, so that a request for one is an error.
     let profile = profile.with_variant(variant);
     let profile = profile.map_err(|problem| CatalogueError::Variant {
         workload: name.clone(),

@@ -121,6 +121,20 @@ fn profiles_come_before_predictions_and_predictions_before_errors() {
 }
 
 #[test]
+fn a_copy_of_a_gpu_keeps_its_measured_workloads() {
+    let (_, profile) = gpu("h200");
+    let mut faulty = profile.clone();
+    faulty.noise = sweetspot_quantity::Ratio::new(0.01);
+    for copy in [profile, faulty] {
+        let own = ("my_h200.toml".to_owned(), copy);
+        assert_eq!(
+            find("resnet50", &infer(), &own).unwrap().name,
+            "resnet50@h200"
+        );
+    }
+}
+
+#[test]
 fn an_onnx_file_is_a_workload_named_after_it() {
     let folder = tempfile::tempdir().unwrap();
     let archive = PathBuf::from(env!("CARGO_MANIFEST_DIR"))

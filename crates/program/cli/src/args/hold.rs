@@ -139,7 +139,7 @@ pub struct HoldArgs {
     pub simulate: Option<String>,
 
     /// The workload: NETWORK, NETWORK@STUDY, an .onnx file, or a profile file of yours.
-    #[arg(long, value_name = "NAME|FILE", value_parser = parse_network, requires = "simulate", help_heading = "Simulation")]
+    #[arg(long, value_name = "NAME|FILE", value_parser = parse_network, help_heading = "Simulation")]
     pub network: Option<String>,
 
     /// The dataset, for profiles that distinguish them: imagenet, caltech.
@@ -151,9 +151,9 @@ pub struct HoldArgs {
     )]
     pub dataset: Option<String>,
 
-    /// How long the program serves requests.
-    #[arg(long, value_name = "TIME", value_parser = parse_positive_seconds, default_value = "120s", help_heading = "Simulation")]
-    pub seconds: Seconds,
+    /// How long the program serves requests [default: 120s].
+    #[arg(long, value_name = "TIME", value_parser = parse_positive_seconds, help_heading = "Simulation")]
+    pub seconds: Option<Seconds>,
 
     /// When requests arrive: closed (the next one as soon as the last one is answered), poisson:RATE (requests per
     /// second), bursts:LOW,HIGH,PERIOD (two alternating rates), trace:FILE (seconds from the start, one per line)
@@ -166,14 +166,9 @@ pub struct HoldArgs {
     )]
     pub arrivals: Option<Arrivals>,
 
-    /// Seed of all random numbers.
-    #[arg(
-        long,
-        value_name = "N",
-        default_value_t = 1,
-        help_heading = "Simulation"
-    )]
-    pub seed: u64,
+    /// Seed of all random numbers [default: 1].
+    #[arg(long, value_name = "N", help_heading = "Simulation")]
+    pub seed: Option<u64>,
 
     #[command(flatten)]
     pub sudo: SudoArgs,
@@ -185,6 +180,22 @@ pub struct HoldArgs {
     /// The command to run.
     #[arg(last = true, required_unless_present = "simulate", value_name = "CMD")]
     pub cmd: Vec<OsString>,
+}
+
+impl HoldArgs {
+    /// A flag of the simulated program, if one is given. clap cannot require --simulate for them, because a command
+    /// excludes it.
+    pub fn simulation_flag(&self) -> Option<&'static str> {
+        let given = [
+            ("--network", self.network.is_some()),
+            ("--dataset", self.dataset.is_some()),
+            ("--seconds", self.seconds.is_some()),
+            ("--arrivals", self.arrivals.is_some()),
+            ("--seed", self.seed.is_some()),
+        ];
+        let found = given.into_iter().find(|(_, is_given)| *is_given);
+        found.map(|(flag, _)| flag)
+    }
 }
 
 #[derive(Debug, Subcommand)]
