@@ -16,6 +16,7 @@
 
 mod channel;
 mod client;
+mod connection;
 mod error;
 mod journal;
 mod leases;
@@ -32,6 +33,7 @@ mod timeouts;
 mod writer;
 
 pub use client::{Guard, GuardMessage};
+pub use connection::{ClientConnection, start_guard};
 pub use error::GuardError;
 pub use journal::{Journal, JournalError, LeaseKind, UnrestoredDevice};
 pub use leases::{LeaseSummary, LeaseTerms, Leases, Resumed};

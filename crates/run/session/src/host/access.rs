@@ -9,7 +9,9 @@ use std::time::{Duration, Instant};
 
 use rustix::net::sockopt::socket_peercred;
 use sweetspot_guard::Leases;
-use sweetspot_guard::{Journal, LocalWriter, RemoteWriter, SettingsWriter, serve};
+use sweetspot_guard::{
+    ClientConnection, Journal, LocalWriter, RemoteWriter, SettingsWriter, serve,
+};
 use sweetspot_service::SOCKET;
 use sweetspot_workload::WorkloadError;
 
@@ -88,11 +90,11 @@ pub enum GuardWriter {
     Root(PathBuf),
 }
 
-/// Runs this process as a guard, which serves the client at the other end of the socket.
-pub fn serve_as_guard(socket: &Path, writer: GuardWriter) -> Result<(), SessionError> {
+/// Runs this process as a guard, which serves the client that has started it.
+pub fn serve_as_guard(writer: GuardWriter) -> Result<(), SessionError> {
     let system = |what: &'static str| move |problem| SessionError::System { what, problem };
-    let stream =
-        UnixStream::connect(socket).map_err(system("the guard cannot reach its client"))?;
+    let client = ClientConnection::from_standard_input();
+    let client = client.map_err(system("the guard cannot reach its client"))?;
     let mut writer: Box<dyn SettingsWriter> = match writer {
         GuardWriter::Own => {
             let journal = Journal::open(&guard_folder())?;
@@ -106,7 +108,7 @@ pub fn serve_as_guard(socket: &Path, writer: GuardWriter) -> Result<(), SessionE
             Box::new(RemoteWriter::once(move || accept_root(&listener, &socket)))
         }
     };
-    serve(stream, writer.as_mut()).map_err(system("the guard failed"))
+    serve(client, writer.as_mut()).map_err(system("the guard failed"))
 }
 
 /// Waits for root's process to connect, and removes the socket with its folder.
