@@ -35,6 +35,6 @@ pub use listener::{ListenError, listen};
 pub use requests::Service;
 pub use server::{ServerOptions, serve};
 pub use start::{
-    AUDIT_LOG, JOURNAL_FOLDER, SOCKET, ServeError, ServiceFiles, load_policy, serve_sudo_user,
-    serve_users,
+    AUDIT_LOG, EARLIER_JOURNAL_FOLDER, JOURNAL_FOLDER, SOCKET, ServeError, ServiceFiles,
+    load_policy, serve_sudo_user, serve_users,
 };

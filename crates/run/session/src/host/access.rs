@@ -8,14 +8,11 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use rustix::net::sockopt::socket_peercred;
-use sweetspot_guard::Leases;
-use sweetspot_guard::{
-    ClientConnection, Journal, LocalWriter, RemoteWriter, SettingsWriter, serve,
-};
+use sweetspot_guard::{ClientConnection, Leases, LocalWriter, RemoteWriter, SettingsWriter, serve};
 use sweetspot_service::SOCKET;
 use sweetspot_workload::WorkloadError;
 
-use super::{device_opener, guard_folder, open_host, simulated_host};
+use super::{device_opener, open_host, open_journal, simulated_host};
 use crate::SessionError;
 
 /// The environment variable with the socket of the service, for clients alone.
@@ -56,12 +53,11 @@ impl SettingsAccess {
         !matches!(self, Self::Own)
     }
 
-    /// The command that starts the guard process; `program` is this program.
-    pub fn guard_command(&self, program: &Path) -> Result<Command, WorkloadError> {
-        let mut guard = Command::new(program);
+    /// Completes the command that starts the guard process; `guard` runs this program.
+    pub fn guard_command(&self, mut guard: Command) -> Result<Command, WorkloadError> {
         guard.arg("guard");
         match self {
-            Self::Own => drop(Journal::open(&guard_folder())?),
+            Self::Own => drop(open_journal()?),
             Self::Service(socket) => drop(guard.arg("--service").arg(socket)),
             Self::Root(start) => {
                 let system = |problem| WorkloadError::System {
@@ -97,8 +93,7 @@ pub fn serve_as_guard(writer: GuardWriter) -> Result<(), SessionError> {
     let client = client.map_err(system("the guard cannot reach its client"))?;
     let mut writer: Box<dyn SettingsWriter> = match writer {
         GuardWriter::Own => {
-            let journal = Journal::open(&guard_folder())?;
-            let leases = Leases::new(journal, device_opener(open_host()?));
+            let leases = Leases::new(open_journal()?, device_opener(open_host()?));
             Box::new(LocalWriter::new(leases))
         }
         GuardWriter::Service(socket) => Box::new(RemoteWriter::service(&socket)),
