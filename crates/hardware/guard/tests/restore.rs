@@ -84,6 +84,25 @@ fn a_restored_device_stays_leased() {
     assert_eq!(machine.state("a").settings, cap(250.0));
 }
 
+fn touched(machine: &TestMachine) -> Vec<String> {
+    let Some(path) = machine.journals().pop() else {
+        return Vec::new();
+    };
+    let entry: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    let knobs = entry["touched"].as_array().unwrap().iter();
+    knobs
+        .map(|knob| knob.as_str().unwrap().to_owned())
+        .collect()
+}
+
+fn refusal(result: Result<sweetspot_device::AppliedSettings, GuardError>) -> Refusal {
+    match result {
+        Err(GuardError::Refused(refusal)) => refusal,
+        other => panic!("{other:?}"),
+    }
+}
+
 #[test]
 fn a_refused_write_is_not_in_the_journal() {
     let machine = TestMachine::new(&["a"]);
