@@ -31,7 +31,7 @@ mod study_origin;
 mod sweep;
 mod tune;
 
-pub use devices::{DeviceReport, SensorReport, devices, gpu_ids};
+pub use devices::{DeviceReport, ListedDevices, SensorReport, devices, gpu_ids};
 pub use doctor::{Check, CheckResult, doctor};
 pub use error::SessionError;
 pub use host::{
