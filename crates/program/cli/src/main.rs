@@ -221,7 +221,7 @@ fn missing_separator(error: &clap::Error) -> Option<String> {
 /// Writes a line to standard error. Failures are ignored: standard error may be closed or full, and the exit code
 /// reports the error too.
 pub fn print_error_line(line: &str) {
-    let _ = writeln!(std::io::stderr(), "{line}");
+    let _ = writeln!(std::io::stderr(), "{}", messages::printable(line));
 }
 
 /// Whether the user gave a command after `--`.
