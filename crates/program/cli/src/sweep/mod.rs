@@ -11,7 +11,7 @@ use sweetspot_report::{Line, Role, Text, plan_text, study_text, suggested_runs};
 use sweetspot_session::{
     DevicesError, SessionError, Sweep, SweepError, SweepOptions, all_runs_succeeded,
 };
-use sweetspot_study::{Outline, Store, Study, StudyError};
+use sweetspot_study::{AddedRuns, Outline, Store, Study, StudyError};
 use sweetspot_virtual_time::SimulationError;
 
 use crate::args::{SudoArgs, SweepArgs};
@@ -69,7 +69,7 @@ pub fn run(args: Box<SweepArgs>) -> Result<Outcome> {
 /// Creates the study and runs a new sweep.
 fn start_sweep(args: &SweepArgs, sweep: &Sweep, documents: &Documents) -> Result<Outcome> {
     if args.dry_run {
-        print(plan_text(&sweep.outline, &sweep.estimate()))?;
+        print(plan_text(&sweep.outline, &sweep.estimate(), 0))?;
         return Ok(Outcome::DONE);
     }
     confirm_many_runs(args, sweep.outline.plan.max_runs())?;
@@ -103,8 +103,13 @@ fn resume(args: &SweepArgs, study: &Path) -> Result<Outcome> {
         .criteria
         .criteria_for(&outline.definition, args.prefer)?;
     reject_missing_price(&criteria)?;
-    if let Some(repeat) = args.repeat {
-        outline.raise_repeats(repeat)?;
+    let added = AddedRuns {
+        repeat: args.repeat,
+        until: args.until,
+        at_most: args.at_most,
+    };
+    if !added.is_empty() {
+        outline.add_runs(&added)?;
     }
     let sweep = Sweep::resume(&outline)?;
     if sweep.uses_other_gpus() {
@@ -113,12 +118,14 @@ fn resume(args: &SweepArgs, study: &Path) -> Result<Outcome> {
         );
     }
     if args.dry_run {
-        print(plan_text(&sweep.outline, &sweep.estimate()))?;
+        let points = store.points(&outline, outline.subject.energy_of)?;
+        let done = points.iter().map(|point| point.runs.len()).sum();
+        print(plan_text(&sweep.outline, &sweep.estimate(), done))?;
         return Ok(Outcome::DONE);
     }
-    if let Some(repeat) = args.repeat {
+    if !added.is_empty() {
         confirm_many_runs(args, outline.plan.max_runs())?;
-        store.raise_repeats(repeat)?;
+        store.add_runs(&added)?;
     }
     if args.retry_failed {
         store.delete_failed_runs()?;
