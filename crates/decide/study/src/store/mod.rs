@@ -7,6 +7,7 @@ mod error;
 mod merge;
 mod read;
 mod tasks;
+mod validate;
 mod write;
 
 use std::fs::File;
@@ -233,6 +234,11 @@ impl Store {
         drop(self.connection);
         for (name, extension) in [(SAMPLES, "parquet"), (TASKS, "json")] {
             let within = folder.join(name);
+            // What a link leads to is not the study's.
+            if within.is_symlink() {
+                std::fs::remove_file(&within).map_err(fail)?;
+                continue;
+            }
             remove_unfinished(&within);
             for entry in std::fs::read_dir(&within).into_iter().flatten().flatten() {
                 if is_numbered(&entry.path(), extension) {
@@ -285,6 +291,9 @@ fn is_empty_or_unfinished(folder: &Path) -> std::io::Result<bool> {
 
 /// Removes temporary files that killed processes left behind.
 fn remove_unfinished(folder: &Path) {
+    if folder.is_symlink() {
+        return;
+    }
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
         if entry.file_name().to_string_lossy().starts_with(UNFINISHED) {
             let _ = std::fs::remove_file(entry.path());

@@ -20,6 +20,7 @@ use crate::documents::{Content, Documents, Format, print, study_content};
 use crate::exit::{ErrorWithMessage, Outcome};
 use crate::guard_launcher::GuardLauncher;
 use crate::hints::hint_for_objective;
+use crate::messages::{print_error, print_note};
 use crate::next_step::after_study;
 use crate::progress::ProgressDisplay;
 use crate::run::is_read_only;
@@ -78,7 +79,7 @@ fn start_sweep(args: &SweepArgs, sweep: &Sweep, documents: &Documents) -> Result
         false => Some(create_store(args, sweep)?),
     };
     for note in &sweep.notes {
-        eprintln!("sweetspot: {note}");
+        print_note(note);
     }
     report_prior_studies(args, sweep);
     let result = run_sweep(args, sweep, store.as_mut(), documents);
@@ -113,9 +114,7 @@ fn resume(args: &SweepArgs, study: &Path) -> Result<Outcome> {
     }
     let sweep = Sweep::resume(&outline)?;
     if sweep.uses_other_gpus() {
-        eprintln!(
-            "sweetspot: the study is resumed on other GPUs of the same model than it was started on"
-        );
+        print_note("the study is resumed on other GPUs of the same model than it was started on");
     }
     if args.dry_run {
         let points = store.points(&outline, outline.subject.energy_of)?;
@@ -254,7 +253,7 @@ fn report_unfinished(error: SessionError, store: Option<&Store>) -> Result<Outco
             ),
         });
     if let SessionError::Sweep(SweepError::Declined { .. }) = error {
-        eprintln!("sweetspot: {error}{next_step}");
+        print_error(&format!("{error}{next_step}"));
         return Ok(Outcome::met(false));
     }
     let SessionError::Sweep(SweepError::Interrupted {
@@ -273,9 +272,9 @@ fn report_unfinished(error: SessionError, store: Option<&Store>) -> Result<Outco
         (_, true) => "",
         (_, false) => "not every setting could be restored (`sweetspot restore` tries again), ",
     };
-    eprintln!(
-        "sweetspot: interrupted by signal {signal}: {devices}{done} of {planned} runs are stored{next_step}"
-    );
+    print_note(&format!(
+        "interrupted by signal {signal}: {devices}{done} of {planned} runs are stored{next_step}"
+    ));
     Ok(Outcome {
         is_restored: restored,
         ..Outcome::interrupted_by(signal)
@@ -287,14 +286,14 @@ fn report_unfinished(error: SessionError, store: Option<&Store>) -> Result<Outco
 fn report_prior_studies(args: &SweepArgs, sweep: &Sweep) {
     let prior = &sweep.prior;
     for (study, why) in &prior.damaged {
-        eprintln!("sweetspot: the search learns nothing from {study}: {why}");
+        print_note(&format!("the search learns nothing from {study}: {why}"));
     }
     for (study, why) in prior.unused.iter().filter(|_| !args.prior.is_empty()) {
-        eprintln!("sweetspot: the search learns nothing from {study}: {why}");
+        print_note(&format!("the search learns nothing from {study}: {why}"));
     }
     let search = sweep.outline.plan.search.iter();
     for earlier in search.flat_map(|search| &search.prior) {
-        eprintln!("sweetspot: the search learns from {}", earlier.name);
+        print_note(&format!("the search learns from {}", earlier.name));
     }
 }
 
