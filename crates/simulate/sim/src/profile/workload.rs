@@ -151,7 +151,7 @@ const FITTABLE_ON: [&str; 9] = [
 ];
 
 /// The phases that the simulator adds; a profile must not use their names.
-const RESERVED_PHASES: [&str; 3] = ["host", "startup", "exchange"];
+const RESERVED_PHASES: [&str; 4] = ["host", "startup", "wait", "exchange"];
 
 /// The maximum number of items in a run; more would take years on any GPU.
 pub(super) const MAX_ITEMS: u64 = 1_000_000_000;
