@@ -115,13 +115,17 @@ impl Study {
     /// Scales every run to a whole training of this length, so that all configurations are compared for the same work.
     pub fn for_training(mut self, length: &TrainingLength) -> Result<Self, TrainingError> {
         let of_workload = self.subject.workload.batch;
+        let mut lengths = Vec::new();
         for point in self.points.iter_mut().chain([&mut self.reference]) {
             let batch = point.configuration.batch().or(of_workload);
+            lengths.push(length.items(batch)? as u64);
             scale_point(point, batch, length)?;
         }
-        if let TrainingLength::Items(_) | TrainingLength::Epochs(..) = length {
-            self.subject.workload.items = length.items(None).ok().map(|items| items as u64);
-        }
+        lengths.dedup();
+        self.subject.workload.items = match lengths.as_slice() {
+            [items] => Some(*items),
+            _ => None,
+        };
         Ok(self)
     }
 }

@@ -36,7 +36,14 @@ impl AccuracyChoice {
         let known: Vec<(usize, f64)> = (0..study.points.len())
             .filter_map(|index| Some((index, of(index)?)))
             .collect();
-        let (best_index, best) = known.iter().copied().max_by(|a, b| a.1.total_cmp(&b.1))?;
+        let (best_index, best) =
+            known
+                .iter()
+                .copied()
+                .reduce(|best, one| match one.1 > best.1 {
+                    true => one,
+                    false => best,
+                })?;
         // A value above 1 is a percentage.
         let unit = if best > 1.0 { 100.0 } else { 1.0 };
         let is_about_accuracy = |limit: &&Limit| limit.to_string().starts_with(&value);

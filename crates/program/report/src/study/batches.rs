@@ -139,7 +139,7 @@ fn shown_phases(costs: &[(&Point, BatchCosts)]) -> Vec<String> {
 fn whole_title(study: &Study) -> String {
     let items = study.subject.workload.items;
     let what = match items {
-        Some(items) => format!("Runs of {items} items"),
+        Some(items) => format!("Work of {items} items"),
         None => "Whole runs".to_owned(),
     };
     format!(

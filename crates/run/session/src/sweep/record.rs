@@ -67,7 +67,14 @@ impl UnfinishedRun {
             evaluate_with_others(&self.request, job, others, &recorded, &self.run);
         let mut record = self.record;
         record.warnings.extend(measured.warnings.iter().cloned());
-        record.end = RunEnding::Done(run_result(&measured, &others));
+        // The time and energy of ranks that do not work together are not those of the configuration.
+        record.end = match &measured.disagreement {
+            Some(problem) => RunEnding::Failed(Failure {
+                output: self.run.outcome.output.clone(),
+                ..Failure::new(Status::Failed, problem)
+            }),
+            None => RunEnding::Done(run_result(&measured, &others)),
+        };
         let limit = measured.devices.first().map(|device| device.limit);
         Ok(FinishedRun {
             record,

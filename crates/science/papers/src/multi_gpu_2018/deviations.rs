@@ -2,20 +2,15 @@
 
 use sweetspot_device::Settings;
 use sweetspot_quantity::{Joules, Seconds};
-use sweetspot_sim::Variant;
+use sweetspot_sim::{Outcome, Variant};
 use sweetspot_study::EnergyOf;
 
+use super::STUDY;
+use super::jobs::{MAXWELL, PASCAL};
 use super::tables::{StepCell, read_step_cells};
 use crate::PapersError;
 use crate::Profiles;
 use crate::deviations::{Column, SimulatorDeviations, Table, Value};
-
-/// The name of the study, which selects the workload profiles.
-const STUDY: &str = "multi_gpu_2018";
-/// The profile of the Titan X of the Pascal generation.
-const PASCAL: &str = "titan_x_pascal";
-/// The profile of the Titan X of the Maxwell generation.
-const MAXWELL: &str = "titan_x_maxwell";
 
 /// The number of iterations of a run, which is enough to warm up the GPU.
 const ITERATIONS: u64 = 300;
@@ -41,15 +36,28 @@ fn compare_cell(profiles: &Profiles, cell: &StepCell) -> Result<Vec<Value>, Pape
     let ranks = case.ranks(Settings::default(), cell.batch, cell.gpus)?;
     // The part of the gradient exchange that does not overlap with computation counts as backward step, as in a
     // profiler.
-    let is_in_step =
-        |name: &str| name == cell.step || (cell.step == "backward" && name == "exchange");
-    let phases = ranks[0]
-        .phases
+    let of_step: &[&str] = match cell.step.as_str() {
+        "backward" => &["backward", "wait", "exchange"],
+        _ => &["forward"],
+    };
+    let total = |rank: &Outcome, names: &[&str]| {
+        let phases = rank.phases.iter();
+        let own = phases.filter(|phase| names.contains(&phase.name.as_str()));
+        own.fold((Seconds::ZERO, Joules::ZERO), |(time, energy), phase| {
+            (time + phase.time, energy + phase.energy)
+        })
+    };
+    // The time is that of the slowest GPU, which does not wait; the energy is that of the measured GPU.
+    let slowest = |name: &str| {
+        let times = ranks.iter().map(|rank| total(rank, &[name]).0);
+        times.fold(Seconds::ZERO, Seconds::max)
+    };
+    let time: Seconds = of_step
         .iter()
-        .filter(|phase| is_in_step(&phase.name));
-    let (time, energy) = phases.fold((Seconds::ZERO, Joules::ZERO), |(time, energy), phase| {
-        (time + phase.time, energy + phase.energy)
-    });
+        .filter(|name| **name != "wait")
+        .map(|name| slowest(name))
+        .sum();
+    let (_, energy) = total(&ranks[0], of_step);
     let judged = cell.gpus == 1 && cell.is_consistent();
     let value = |published: f64, here: f64, tolerance: f64| Value {
         published,

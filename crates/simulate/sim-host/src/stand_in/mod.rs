@@ -102,7 +102,8 @@ pub fn run_stand_in(
     }
     let node = host.node().map(|(_, node)| node);
     let all_reduce = AllReduce::of_node(node);
-    let exchange = all_reduce.exchange(request.ranks, workload.profile.gradients);
+    let models: Vec<&str> = gpus.iter().map(|gpu| gpu.profile().name.as_str()).collect();
+    let exchange = all_reduce.exchange_between(&models, workload.profile.gradients);
     match ranks.as_slice() {
         [rank] => {
             let mut printer = ProgressPrinter::new(out, Some(&rank.marks));
