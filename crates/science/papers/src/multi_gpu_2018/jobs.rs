@@ -1,9 +1,12 @@
 //! The simulated jobs of multi_gpu_2018, and the steps of their batches by the paper's definitions.
 
-use sweetspot_study::{AxisText, BATCH_PARAMETER, BatchCosts, Definition, Study};
+use sweetspot_device::Settings;
+use sweetspot_sim::{Outcome, Variant};
+use sweetspot_study::{AxisText, BATCH_PARAMETER, BatchCosts, Definition, EnergyOf, Study};
 
 use super::STUDY;
 use crate::PapersError;
+use crate::profiles::Profiles;
 use crate::simulated_runs::SweepRunner;
 
 /// The profile of the Titan X of the Pascal generation.
@@ -14,6 +17,8 @@ pub const MAXWELL: &str = "titan_x_maxwell";
 pub const GPU_COUNTS: [u64; 3] = [1, 2, 4];
 /// The four networks of the paper, by their names in the profiles.
 pub const NETWORKS: [&str; 4] = ["resnet_gait", "cnn2d", "caffenet", "resnet_im"];
+/// The batch sizes of the paper.
+pub const BATCHES: [u64; 3] = [64, 128, 256];
 /// The number of items of a run, which gives enough iterations to warm up the GPU.
 const ITEMS: u64 = 300 * 128;
 
@@ -36,37 +41,79 @@ pub struct JobMeasurement {
 
 impl JobMeasurement {
     /// The steps as the paper defines them: the time is that of the slowest GPU, the energy that of the measured one.
-    /// Waiting for slower GPUs and the exchange of gradients are part of the backward step.
+    /// Waiting for slower GPUs and the exchange of gradients are part of the backward step. `time` and `energy` are
+    /// those of a phase of a batch.
     fn new(
-        costs: &BatchCosts,
-        device: usize,
-        gpu: &'static str,
-        network: &'static str,
-        gpus: u64,
+        (gpu, network, gpus, batch): (&'static str, &'static str, u64, u64),
+        time: impl Fn(&str) -> f64,
+        energy: impl Fn(&str) -> f64,
     ) -> Self {
-        let time = |names: &[&str]| -> f64 {
-            let phases = names.iter().filter_map(|name| costs.phase(name));
-            phases.map(|phase| phase.time.get()).sum()
-        };
-        let energy = |names: &[&str]| -> f64 {
-            let phases = names.iter().filter_map(|name| costs.phase(name));
-            let own = phases.filter_map(|phase| phase.by_device.get(device));
-            own.map(|one| one.energy.get()).sum()
-        };
         Self {
             gpu,
             network,
             gpus,
-            batch: costs.batch,
+            batch,
             forward: Step {
-                time: time(&["forward"]),
-                energy: energy(&["forward"]),
+                time: time("forward"),
+                energy: energy("forward"),
             },
             backward: Step {
-                time: time(&["backward", "exchange"]),
-                energy: energy(&["backward", "wait", "exchange"]),
+                time: time("backward") + time("exchange"),
+                energy: energy("backward") + energy("wait") + energy("exchange"),
             },
         }
+    }
+
+    /// Measures a job of a sweep on the GPU with the index `device`.
+    fn from_costs(
+        costs: &BatchCosts,
+        device: usize,
+        (gpu, network, gpus): (&'static str, &'static str, u64),
+    ) -> Self {
+        let time = |name: &str| costs.phase(name).map_or(0.0, |phase| phase.time.get());
+        let energy = |name: &str| {
+            let own = costs
+                .phase(name)
+                .and_then(|phase| phase.by_device.get(device));
+            own.map_or(0.0, |one| one.energy.get())
+        };
+        Self::new((gpu, network, gpus, costs.batch), time, energy)
+    }
+
+    /// Simulates a job without the noise of runs; `None` if the batch does not fit into memory.
+    pub fn exact(
+        profiles: &Profiles,
+        (gpu, network, gpus, batch): (&'static str, &'static str, u64, u64),
+    ) -> Result<Option<Self>, PapersError> {
+        /// The number of iterations of a run, which is enough to warm up the GPU.
+        const ITERATIONS: u64 = 300;
+        let other = if gpu == PASCAL { MAXWELL } else { PASCAL };
+        let names = match gpus {
+            4 => vec![gpu, gpu, other, other],
+            _ => vec![gpu; gpus as usize],
+        };
+        let name = format!("{network}@{STUDY}");
+        let variant = Variant::default();
+        let case = profiles.case(&names, Some(STUDY), &name, &variant, EnergyOf::JobGpus)?;
+        if !case.fits(batch.div_ceil(gpus)) {
+            return Ok(None);
+        }
+        let case = case.items(batch * ITERATIONS);
+        let ranks = case.ranks(Settings::default(), batch, gpus)?;
+        let phase = |rank: &Outcome, name: &str| {
+            let found = rank.phases.iter().find(|phase| phase.name == name);
+            let found = found.map(|phase| (phase.time.get(), phase.energy.get()));
+            let (time, energy) = found.unwrap_or_default();
+            (time / ITERATIONS as f64, energy / ITERATIONS as f64)
+        };
+        let time = |name: &str| {
+            ranks
+                .iter()
+                .map(|rank| phase(rank, name).0)
+                .fold(0.0, f64::max)
+        };
+        let energy = |name: &str| phase(&ranks[0], name).1;
+        Ok(Some(Self::new((gpu, network, gpus, batch), time, energy)))
     }
 
     /// The time of both steps in seconds.
@@ -103,7 +150,9 @@ pub fn run_jobs(runner: &mut SweepRunner) -> Result<Vec<JobMeasurement>, PapersE
                 .points
                 .iter()
                 .filter_map(|point| study.batch_costs(point));
-            measured.extend(costs.map(|costs| JobMeasurement::new(&costs, 0, gpu, network, gpus)));
+            measured.extend(
+                costs.map(|costs| JobMeasurement::from_costs(&costs, 0, (gpu, network, gpus))),
+            );
         }
         // The paper's tables for four GPUs are of the same run, measured on a GPU of either generation.
         let study = sweep(runner, &format!("{PASCAL}:2,{MAXWELL}:2"), network)?;
@@ -112,8 +161,27 @@ pub fn run_jobs(runner: &mut SweepRunner) -> Result<Vec<JobMeasurement>, PapersE
                 .points
                 .iter()
                 .filter_map(|point| study.batch_costs(point));
-            measured
-                .extend(costs.map(|costs| JobMeasurement::new(&costs, device, gpu, network, 4)));
+            measured.extend(
+                costs.map(|costs| JobMeasurement::from_costs(&costs, device, (gpu, network, 4))),
+            );
+        }
+    }
+    Ok(measured)
+}
+
+/// Simulates all jobs of the paper without the noise of runs.
+pub fn exact_jobs(profiles: &Profiles) -> Result<Vec<JobMeasurement>, PapersError> {
+    let mut measured = Vec::new();
+    for gpu in [PASCAL, MAXWELL] {
+        for network in NETWORKS {
+            for gpus in GPU_COUNTS {
+                for batch in BATCHES {
+                    measured.extend(JobMeasurement::exact(
+                        profiles,
+                        (gpu, network, gpus, batch),
+                    )?);
+                }
+            }
         }
     }
     Ok(measured)

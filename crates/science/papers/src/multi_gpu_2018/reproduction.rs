@@ -1,7 +1,7 @@
 //! Reproduces the tables of multi_gpu_2018: a step of a batch on one, two and four GPUs, three runs each, and what
 //! follows from it.
 
-use super::jobs::{JobMeasurement, MAXWELL, NETWORKS, PASCAL, find, run_jobs};
+use super::jobs::{JobMeasurement, MAXWELL, NETWORKS, PASCAL, exact_jobs, find, run_jobs};
 use super::summary::{TOLERANCE, best_approach, derived_tables, deviations};
 use super::table_checks::{contradiction, why_unjudged};
 use super::tables::{
@@ -43,8 +43,7 @@ pub fn reproduce(runner: &mut SweepRunner) -> Result<Reproduction, PapersError> 
     for cell in &cells {
         rows.extend(step_rows(cell, &measured));
     }
-    let (trainings, best) = tables_6_9::reproduce(&measured, &cells, TOLERANCE)?;
-    rows.extend(trainings);
+    rows.extend(tables_6_9::rows(&measured, &cells, TOLERANCE)?);
     rows.extend(table_10::rows(&measured, &cells, TOLERANCE)?);
     let efficiency = table_11::EfficiencyTable {
         counts: &counts,
@@ -55,6 +54,8 @@ pub fn reproduce(runner: &mut SweepRunner) -> Result<Reproduction, PapersError> 
     rows.extend(accuracy()?);
     let mut counted_tolerances = deviations(&rows);
     counted_tolerances.push(derived_tables(&rows));
+    let profiles = Profiles::built_in()?;
+    let best = tables_6_9::best_settings(&exact_jobs(&profiles)?, &cells)?;
     let missed = match best.missed.is_empty() {
         true => String::new(),
         false => format!(" (missed: {})", best.missed.join("; ")),
@@ -69,7 +70,6 @@ pub fn reproduce(runner: &mut SweepRunner) -> Result<Reproduction, PapersError> 
     });
     let mut conclusions = conclusions(&measured);
     conclusions.push(best_approach(&measured, &cells, &read_accuracies()?));
-    let profiles = Profiles::built_in()?;
     Ok(Reproduction {
         fit: Some(FitSummary {
             free_parameters: profiles.count_fitted(STUDY, &[PASCAL, MAXWELL], &[STUDY]),

@@ -1,6 +1,6 @@
 //! How far the reproduction of multi_gpu_2018 is from its consistent cells, and what follows for the choice of a batch.
 
-use super::jobs::{GPU_COUNTS, JobMeasurement, NETWORKS, PASCAL, energy_of_all, find};
+use super::jobs::{BATCHES, GPU_COUNTS, JobMeasurement, NETWORKS, PASCAL, energy_of_all, find};
 use super::tables::{Accuracy, StepCell};
 use crate::row::{Conclusion, CountedTolerance, Judgement, ReproducedRow};
 
@@ -115,12 +115,11 @@ pub fn best_approach(
             });
             own.map(|row| row.accuracy_pct / 100.0)
         };
-        let batches = [64, 128, 256];
-        let best = batches.into_iter().filter_map(accuracy).fold(0.0, f64::max);
+        let best = BATCHES.into_iter().filter_map(accuracy).fold(0.0, f64::max);
         let accurate =
             |batch: &u64| accuracy(*batch).is_some_and(|value| value >= best - ACCURACY_MARGIN);
-        let without = best_batch(measured, network, &batches);
-        let accurate: Vec<u64> = batches.into_iter().filter(accurate).collect();
+        let without = best_batch(measured, network, &BATCHES);
+        let accurate: Vec<u64> = BATCHES.into_iter().filter(accurate).collect();
         choices.push((printed, without, best_batch(measured, network, &accurate)));
     }
     let expected = |name: &str| {

@@ -73,12 +73,12 @@ fn trainings(
     Ok(read_whole_trainings()?.into_iter().map(make).collect())
 }
 
-/// The rows of tables 6 and 9, and how many best settings are those of the paper.
-pub fn reproduce(
+/// The rows of tables 6 and 9.
+pub fn rows(
     measured: &[JobMeasurement],
     cells: &[StepCell],
     tolerance: f64,
-) -> Result<(Vec<ReproducedRow>, BestSettings), PapersError> {
+) -> Result<Vec<ReproducedRow>, PapersError> {
     let trainings = trainings(measured, cells)?;
     let mut all = Vec::new();
     for training in &trainings {
@@ -109,7 +109,7 @@ pub fn reproduce(
         }
         all.extend(rows.rows);
     }
-    Ok((all, best_settings(&trainings)))
+    Ok(all)
 }
 
 /// How many of the best settings of tables 6 and 9 are found.
@@ -120,15 +120,20 @@ pub struct BestSettings {
     pub missed: Vec<String>,
 }
 
-/// Compares the best simulated setting of each network with the bold one, by the printed numbers.
-fn best_settings(trainings: &[Training]) -> BestSettings {
+/// Compares the best simulated setting of each network with the bold one, by the printed numbers. `exact` has no noise,
+/// because batch sizes that differ by less than the noise would be in random order.
+pub fn best_settings(
+    exact: &[JobMeasurement],
+    cells: &[StepCell],
+) -> Result<BestSettings, PapersError> {
+    let trainings = trainings(exact, cells)?;
     let mut best = BestSettings {
         of: 0,
         missed: Vec::new(),
     };
     for gpu in [PASCAL, MAXWELL] {
         let mut networks: Vec<&str> = Vec::new();
-        for training in trainings {
+        for training in &trainings {
             let name = training.printed.network.as_str();
             if !networks.contains(&name) {
                 networks.push(name);
@@ -170,5 +175,5 @@ fn best_settings(trainings: &[Training]) -> BestSettings {
             }
         }
     }
-    best
+    Ok(best)
 }
