@@ -12,7 +12,8 @@ use sweetspot_session::measure::{ProgressSource, RunWindow};
 use sweetspot_study::{Certainty, EnergyOf, Order, Until};
 
 use super::shared::{
-    CriteriaArgs, ExportArgs, PreferArgs, SudoArgs, WorkArgs, parse_network, parse_positive_seconds,
+    CriteriaArgs, ExportArgs, PreferArgs, SudoArgs, TrainingArgs, WorkArgs, parse_network,
+    parse_positive_seconds,
 };
 
 /// Try power caps, clocks or batch sizes, and recommend the best.
@@ -167,6 +168,9 @@ pub struct SweepArgs {
 
     #[command(flatten)]
     pub prefer: PreferArgs,
+
+    #[command(flatten)]
+    pub training: TrainingArgs,
 
     /// Store the study in this new folder [default: studies/NAME].
     #[arg(long, value_name = "FOLDER", help_heading = "Study")]

@@ -20,7 +20,7 @@ use crate::documents::{Content, Documents, Format, print, study_content};
 use crate::exit::{ErrorWithMessage, Outcome};
 use crate::guard_launcher::GuardLauncher;
 use crate::hints::hint_for_objective;
-use crate::messages::{print_error, print_note};
+use crate::messages::{print_error, print_note, print_warning};
 use crate::next_step::after_study;
 use crate::progress::ProgressDisplay;
 use crate::run::is_read_only;
@@ -73,6 +73,7 @@ fn start_sweep(args: &SweepArgs, sweep: &Sweep, documents: &Documents) -> Result
         print(plan_text(&sweep.outline, &sweep.estimate(), 0))?;
         return Ok(Outcome::DONE);
     }
+    args.training.read_values(&sweep.outline.plan.axes)?;
     confirm_many_runs(args, sweep.outline.plan.max_runs())?;
     let mut store = match args.no_study {
         true => None,
@@ -209,6 +210,15 @@ fn run_sweep(
         Err(error) => return report_unfinished(error, store.as_deref()),
         Ok(study) => study,
     };
+    // The runs are done and stored: a problem with the file of values or the length of a training does not lose them.
+    let applied = args
+        .training
+        .apply(study.clone(), &sweep.outline.definition);
+    let problem = applied.as_ref().err().map(|problem| format!("{problem:#}"));
+    if let Some(problem) = &problem {
+        print_warning(&format!("{problem}; the results are those of the runs"));
+    }
+    let study = applied.unwrap_or(study);
     let store = store.as_deref();
     let place = store.map(|store| format!("Study: {}", store.folder().display()));
     let mut content = study_content(store, &study, &criteria).text(|| {
@@ -230,7 +240,7 @@ fn run_sweep(
         Err(NoChoice::OutsideLimits { .. } | NoChoice::UnknownValue { .. })
     );
     Ok(Outcome {
-        is_met: all_runs_succeeded(&study) && !is_unmet,
+        is_met: all_runs_succeeded(&study) && !is_unmet && problem.is_none(),
         written,
         ..Outcome::DONE
     })
