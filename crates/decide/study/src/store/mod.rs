@@ -22,7 +22,7 @@ pub use merge::merge;
 pub use read::StoredRuns;
 pub use tasks::{read_plan_file, write_task};
 
-use crate::{Outline, RunRecord, StudyError};
+use crate::{AddedRuns, Outline, RunRecord, StudyError};
 
 /// The version of the database schema that this program writes and reads.
 pub const SCHEMA: i32 = 1;
@@ -182,15 +182,15 @@ impl Store {
         }
     }
 
-    /// Raises the number of runs of each configuration, so that the study has missing runs again, and returns its
-    /// new outline. The runs that it has stay as they are. The caller has opened the study with [`Store::resume`].
-    pub fn raise_repeats(&mut self, repeat: u32) -> Result<Outline, StudyError> {
+    /// Adds runs to the plan, so that the study has missing runs again, and returns its new outline. The runs that it
+    /// has stay as they are. The caller has opened the study with [`Store::resume`].
+    pub fn add_runs(&mut self, added: &AddedRuns) -> Result<Outline, StudyError> {
         let mut outline = self.outline()?;
-        outline.raise_repeats(repeat)?;
+        outline.add_runs(added)?;
         write::update_plan(&mut self.connection, &outline)
             .map_err(|problem| StoreError::database(&self.folder, problem))?;
         tasks::write_plan_file(&self.folder, &outline)?;
-        tracing::info!(repeat, "number of runs of each configuration raised");
+        tracing::info!(?added, "runs added to the plan");
         Ok(outline)
     }
 

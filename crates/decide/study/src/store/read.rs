@@ -11,8 +11,8 @@ use sweetspot_quantity::{Joules, Seconds, Watts};
 use super::validate::{check_outline, check_run};
 use super::{Store, StoreError};
 use crate::{
-    DeviceEnergy, Energies, Energy, EnergyOf, Failure, Outline, PhaseResult, Point, ReducedCap,
-    RunEnding, RunRecord, RunResult, Status, Study, Task,
+    DeviceEnergy, DevicePhase, Energies, Energy, EnergyOf, Failure, Outline, PhaseResult, Point,
+    ReducedCap, RunEnding, RunRecord, RunResult, Status, Study, Task,
 };
 
 /// How many runs of a study are stored, and when the last one started.
@@ -146,6 +146,9 @@ fn runs(connection: &Connection) -> Result<Vec<(u64, RunRecord)>> {
         "SELECT * FROM run_phase ORDER BY run, position",
         phase,
     )?;
+    if connection.table_exists(None, "run_device_phase")? {
+        add_device_phases(connection, &mut phases)?;
+    }
     let mut values = by_run(connection, "SELECT * FROM run_value", |row| {
         Ok((row.get("name")?, row.get("value")?))
     })?;
@@ -240,7 +243,35 @@ fn phase(row: &Row<'_>) -> Result<PhaseResult> {
         name: get(row, "name")?,
         time: Seconds::new(get(row, "time_s")?),
         energy: Joules::new(get(row, "energy_j")?),
+        by_device: Vec::new(),
     })
+}
+
+/// Adds the phases on each GPU to the phases of the runs.
+fn add_device_phases(
+    connection: &Connection,
+    phases: &mut BTreeMap<i64, Vec<PhaseResult>>,
+) -> Result<()> {
+    let by_device = by_run(
+        connection,
+        "SELECT * FROM run_device_phase ORDER BY run, position, device",
+        |row| {
+            let phase = DevicePhase {
+                time: Seconds::new(get(row, "time_s")?),
+                energy: Joules::new(get(row, "energy_j")?),
+            };
+            Ok((get::<i64>(row, "position")? as usize, phase))
+        },
+    )?;
+    for (run, of_run) in by_device {
+        for (position, one) in of_run {
+            let phase = phases.get_mut(&run).and_then(|all| all.get_mut(position));
+            if let Some(phase) = phase {
+                phase.by_device.push(one);
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Reads a power cap that the device lowered from a row.
