@@ -138,7 +138,7 @@ pub struct ItemWork {
 const FITTABLE: [&str; 3] = ["half_speed_batch", "phase.share", "phase.switching"];
 
 /// The keys that the list `fitted` in an entry of `on` may contain, for one GPU.
-const FITTABLE_ON: [&str; 10] = [
+const FITTABLE_ON: [&str; 16] = [
     "startup",
     "host_per_batch",
     "host",
@@ -148,7 +148,14 @@ const FITTABLE_ON: [&str; 10] = [
     "memory_per_batch",
     "switching",
     "memory_activity",
-    "iteration",
+    // The entries of `iteration` may follow lines: a constant and a part for each item, with one switching power.
+    "iteration.forward.constant",
+    "iteration.forward.per_item",
+    "iteration.forward.switching",
+    "iteration.backward.constant",
+    "iteration.backward.per_item",
+    "iteration.backward.switching",
+    "iteration.backward.largest_batch",
 ];
 
 /// The phases that the simulator adds; a profile must not use their names.
