@@ -182,7 +182,7 @@ impl<'de> Deserialize<'de> for AxisText {
 const MAX_DURATION_S: f64 = 86_400.0;
 
 /// Why a study's definition cannot be used.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct DefinitionError(String);
 

@@ -36,7 +36,9 @@ pub use batch_costs::{BatchCosts, Scaling, WAITING_PHASES};
 pub use configuration::{Axis, BATCH_PARAMETER, Configuration};
 pub use definition::{AxisText, Definition, DefinitionError};
 pub use error::StudyError;
-pub use outline::{Outline, ReferenceFailed, RepeatsError, SweepProgress, format_gpu_list};
+pub use outline::{
+    AddedRuns, Outline, ReferenceFailed, RepeatsError, SweepProgress, format_gpu_list,
+};
 pub use plan::{Order, Plan, PrecisionTarget, Task};
 pub use prior::PriorStudies;
 pub use results::{Point, Study, Subject, WorkloadInfo};

@@ -8,6 +8,7 @@ use serde::de::DeserializeOwned;
 use sweetspot_device::{DeviceId, Shortfall};
 use sweetspot_quantity::{Joules, Seconds, Watts};
 
+use super::validate::{check_outline, check_run};
 use super::{Store, StoreError};
 use crate::{
     DeviceEnergy, DevicePhase, Energies, Energy, EnergyOf, Failure, Outline, PhaseResult, Point,
@@ -29,7 +30,7 @@ impl Store {
     /// Reads the study's definition, devices, workload and plan.
     pub fn outline(&self) -> std::result::Result<Outline, StoreError> {
         let fingerprint = self.meta("fingerprint")?;
-        Ok(Outline {
+        let outline = Outline {
             definition: self.parsed("definition")?,
             subject: self.parsed("subject")?,
             plan: self.parsed("plan")?,
@@ -38,7 +39,10 @@ impl Store {
             machine: self.meta("machine")?.unwrap_or_default(),
             merged: self.meta("merged")?.is_some(),
             created_unix_s: self.meta("created_unix_s")?.and_then(|s| s.parse().ok()),
-        })
+        };
+        let checked = check_outline(&outline);
+        checked.map_err(|problem| StoreError::damaged(&self.folder, problem))?;
+        Ok(outline)
     }
 
     /// Reads a text of the table `meta`; `None` if it has no such key.
@@ -88,7 +92,13 @@ impl Store {
 
     /// Reads every run with its identifier, in the order of the identifiers.
     pub fn runs(&self) -> std::result::Result<Vec<(u64, RunRecord)>, StoreError> {
-        runs(&self.connection).map_err(|problem| self.problem(problem))
+        let runs = runs(&self.connection).map_err(|problem| self.problem(problem))?;
+        for (id, run) in &runs {
+            check_run(run).map_err(|problem| {
+                StoreError::damaged(&self.folder, format!("run {id}: {problem}"))
+            })?;
+        }
+        Ok(runs)
     }
 
     /// Reads the study with all its runs. If `of` is given, the energy of that part of the machine is compared instead

@@ -83,7 +83,10 @@ pub fn study_json(study: &Study, criteria: &Criteria) -> document::Study {
 }
 
 /// Makes the entry of the recommendation; `None` if no point can be chosen.
-fn recommendation(study: &Study, criteria: &Criteria) -> Option<document::Recommendation> {
+pub(crate) fn recommendation(
+    study: &Study,
+    criteria: &Criteria,
+) -> Option<document::Recommendation> {
     let made = Recommendation::from_view(&StudyView::new(study, criteria))?;
     let interval = |change: Change| [change.interval95.low, change.interval95.high];
     let saving = document::Saving {

@@ -152,7 +152,11 @@ impl Server<'_> {
                 })) if size > 1 => {
                     if self.rejected_size != wanted {
                         self.rejected_size = wanted;
-                        eprintln!("sim-workload: CUDA out of memory: a batch of {size}");
+                        // Standard error may be closed or full.
+                        let _ = writeln!(
+                            std::io::stderr(),
+                            "sim-workload: CUDA out of memory: a batch of {size}"
+                        );
                         if let Some(link) = &self.link {
                             link.out_of_memory(size);
                         }
