@@ -20,6 +20,7 @@ pub mod power_capping_2022;
 mod deviations;
 mod error;
 mod origin;
+mod parameter;
 mod profiles;
 mod reproduction;
 mod row;
@@ -32,6 +33,7 @@ pub use deviations::{
 };
 pub use error::PapersError;
 pub use origin::{OriginCounts, ValueOrigin};
+pub use parameter::{Parameter, ParameterProfile, ParameterValue};
 pub use profiles::Profiles;
 pub use reproduction::{FitSummary, Reproduction, papers, reproduce};
 pub use row::{Conclusion, CountedTolerance, Judgement, Label, ReproducedRow, ValueKind};

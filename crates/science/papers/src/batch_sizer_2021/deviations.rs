@@ -32,7 +32,7 @@ pub fn compare(profiles: &Profiles) -> Result<SimulatorDeviations, PapersError> 
     };
     Ok(SimulatorDeviations {
         study: STUDY.to_owned(),
-        free_parameters: profiles.count_fitted(STUDY, &[GPU], &[]) + HAND_CHOSEN_PARAMETERS,
+        free_parameters: profiles.parameters(STUDY).len() + HAND_CHOSEN_PARAMETERS,
         // One statement about all workloads, and the two ends of figure 5, which `reproduce` compares. What the paper
         // says about the card is put into its profile.
         values: 3,

@@ -51,7 +51,7 @@ pub fn compare(profiles: &Profiles) -> Result<SimulatorDeviations, PapersError> 
     }
     Ok(SimulatorDeviations {
         study: STUDY.to_owned(),
-        free_parameters: profiles.count_fitted(STUDY, &[GPU], &[]),
+        free_parameters: profiles.parameters(STUDY).len(),
         values: 2 * rows.len(),
         held_out: Vec::new(),
         tables: vec![Table {

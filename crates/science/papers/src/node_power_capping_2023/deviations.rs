@@ -162,7 +162,7 @@ pub fn compare(profiles: &Profiles) -> Result<SimulatorDeviations, PapersError> 
     let fitted = rows.filter(|row| row.value.origin == Some(ValueOrigin::Fitted));
     Ok(SimulatorDeviations {
         study: STUDY.to_owned(),
-        free_parameters: profiles.count_fitted(STUDY, &[], &[STUDY]),
+        free_parameters: profiles.parameters(STUDY).len(),
         values: fitted.count(),
         tables: tables.into_iter().map(Table::from).collect(),
         held_out: held_out(profiles)?,
