@@ -19,6 +19,7 @@ pub mod power_capping_2022;
 
 mod deviations;
 mod error;
+mod held_out;
 mod origin;
 mod parameter;
 mod profiles;
@@ -28,10 +29,11 @@ mod simulated_runs;
 mod tables;
 
 pub use deviations::{
-    Column, DeviationKind, HeldOut, SimulatorDeviations, Table, Value, deviations, deviations_of,
-    studies,
+    Column, DeviationKind, HeldOut, IsWanted, SimulatorDeviations, Table, Value, compare_rows,
+    compare_with, deviations, studies,
 };
 pub use error::PapersError;
+pub use held_out::{StoredFit, deviations_of, is_held_out, stored_fits};
 pub use origin::{OriginCounts, ValueOrigin};
 pub use parameter::{Parameter, ParameterProfile, ParameterValue};
 pub use profiles::Profiles;

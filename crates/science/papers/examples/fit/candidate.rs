@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::path::Path;
 
-use sweetspot_papers::{Parameter, ParameterValue, Profiles, deviations_of};
+use sweetspot_papers::{Parameter, ParameterValue, Profiles, compare_with};
 use sweetspot_sim::GpuProfile;
 use sweetspot_stats::Bounds;
 
@@ -14,7 +14,7 @@ use crate::residuals_without;
 pub struct Candidate {
     pub study: String,
     pub parameters: Vec<Parameter>,
-    units: Vec<ParameterValue>,
+    pub units: Vec<ParameterValue>,
     pub bounds: Vec<Bounds>,
     pub values: Vec<f64>,
 }
@@ -68,6 +68,13 @@ impl Candidate {
         Ok(profiles.with_parameters(self.with_units())?)
     }
 
+    /// Some profiles with these values; `None` if the simulator would reject them.
+    pub fn checked_profiles(&self, profiles: &Profiles) -> Option<Profiles> {
+        let profiles = self.profiles(profiles).ok()?;
+        let is_valid = profiles.gpus.values().all(can_keep_lowest_cap);
+        is_valid.then_some(profiles)
+    }
+
     /// A function that computes the residuals at some values, without the rows whose label begins with a text.
     pub fn residuals(
         &self,
@@ -81,11 +88,8 @@ impl Candidate {
                 values,
                 ..candidate.clone()
             };
-            let profiles = candidate.profiles(&built_in).ok()?;
-            if !profiles.gpus.values().all(can_keep_lowest_cap) {
-                return None;
-            }
-            let deviations = deviations_of(&candidate.study, &profiles).ok()??;
+            let profiles = candidate.checked_profiles(&built_in)?;
+            let deviations = compare_with(&candidate.study, &profiles).ok()??;
             Some(residuals_without(&deviations, &without))
         };
         let start = residuals(&self.values).ok_or("the profiles cannot be simulated")?;
@@ -128,11 +132,19 @@ fn bounds_of(key: &str, start: f64) -> Bounds {
         "memory_activity" => (0.0, 150.0),
         "share" => (10.0, 60.0),
         "half_speed_batch" => (0.0, 200.0),
-        "context" => (0.0, 70.0),
+        "context" => (3.0, 70.0),
         "overlap" | "activity" => (0.0, 100.0),
-        "efficiency" => (5.0, 100.0),
-        "traffic" => (10.0, 1000.0),
-        "work" => (20.0, 500.0),
+        "efficiency" => (20.0, 75.0),
+        "waiting" => (0.0, 100.0),
+        // The memory clock hardly affects training, says the text, so that its kernels move little more than their tensors.
+        "traffic" if key.starts_with("training") => (50.0, 120.0),
+        "traffic" => (50.0, 400.0),
+        "launch" if key.starts_with("training") || key.starts_with("inference") => (0.0, 100.0),
+        // The text calls Winograd faster than a matrix product, and FFT slower.
+        "work" if key.starts_with("winograd") => (50.0, 85.0),
+        "work" => (110.0, 300.0),
+        // A 2080 Ti with less would draw less than data sheets allow.
+        "core" if key == "power.core" => (100.0, 200.0),
         "bandwidth" => (0.1, 100.0),
         "fans" => (0.0, 700.0),
         "idle" | "per_gpu" => (0.0, 4.0 * start),

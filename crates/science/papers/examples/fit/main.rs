@@ -18,14 +18,14 @@ mod write;
 
 use std::error::Error;
 
-use sweetspot_papers::deviations_of;
+use sweetspot_papers::compare_with;
 use sweetspot_stats::{Bounds, Seed, fit};
 
 use candidate::{Candidate, rounded, stored_profiles};
 use residuals::{print_rows, residuals_without};
 
 /// The number of fits by least squares that start near the best one so far.
-const STARTS: u64 = 6;
+const STARTS: u64 = 2;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
@@ -64,7 +64,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     candidate.values = found.iter().map(|value| rounded(*value)).collect();
     candidate.print();
     let profiles = candidate.profiles(&stored_profiles()?)?;
-    let deviations = deviations_of(&study, &profiles)?.ok_or("no such study")?;
+    let deviations = compare_with(&study, &profiles)?.ok_or("no such study")?;
     let (met, judged) = deviations.count_met();
     println!("# {met} of {judged} values are within their tolerance");
     if !without.is_empty() {

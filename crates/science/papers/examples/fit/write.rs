@@ -30,6 +30,14 @@ pub fn write(study: &str, candidate: &Candidate, profiles: &Profiles) -> Result<
         std::fs::write(&path, document.to_string())?;
     }
     if study == "dvfs_2019" {
+        for board in ["tesla_p100", "tesla_v100_pcie_16gb"] {
+            let path = path_of(&ParameterProfile::Gpu(board.to_owned()))?;
+            let mut document: DocumentMut = std::fs::read_to_string(&path)?.parse()?;
+            let core = profiles.gpus.get(board).ok_or("a missing board")?.power.core;
+            let text = format!("{} W", rounded(core.get()));
+            set(&mut document, "power.core", Value::from(text));
+            std::fs::write(&path, document.to_string())?;
+        }
         for workload in &profiles.workloads {
             if workload.name.ends_with("@dvfs_2019") {
                 write_work(workload)?;

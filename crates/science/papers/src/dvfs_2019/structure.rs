@@ -39,6 +39,8 @@ pub struct FrameworkConstants {
     pub traffic: Ratio,
     /// The time of the host to launch a kernel.
     pub launch: Seconds,
+    /// The power of cores that wait for data, relative to cores that compute.
+    pub waiting: Ratio,
 }
 
 /// A convolution algorithm relative to the implicit matrix product.
@@ -79,9 +81,18 @@ const FFT_TILE: f64 = 32.0;
 /// The numbers of a transformed tile: half of its spectrum, each with two parts.
 const FFT_TILE_NUMBERS: f64 = 32.0 * 17.0 * 2.0;
 
-/// Computes the work of every workload of the study from the constants in the profiles.
+/// The boards whose default clock is their highest, at which they draw their default cap if all cores compute.
+const BOARDS_AT_FULL_CLOCK: [&str; 2] = ["tesla_p100", "tesla_v100_pcie_16gb"];
+
+/// Computes the work of every workload of the study from the constants in the profiles, and the power of the cores from the
+/// boards' caps.
 pub fn derive_workloads(profiles: &mut Profiles) -> Result<(), PapersError> {
     let constants = profiles.dvfs_2019.clone();
+    for board in BOARDS_AT_FULL_CLOCK {
+        if let Some(gpu) = profiles.gpus.get_mut(board) {
+            gpu.power.core = gpu.cap.default - gpu.power.idle - gpu.power.context;
+        }
+    }
     let of_study = format!("@{STUDY}");
     for workload in &mut profiles.workloads {
         if !workload.name.ends_with(&of_study) {
@@ -253,8 +264,9 @@ impl NetworkWork {
         on.core = Seconds::new(passes * core);
         on.memory = Seconds::new(passes * memory);
         on.memory_per_batch = Seconds::new(ELEMENT * self.weights * weight_passes / bandwidth);
-        // A part of the chip that waits for the other draws nothing.
-        on.switching = Ratio::new(busy * core / (core + memory));
+        let computing = busy * core / (core + memory);
+        let waiting = framework.waiting.get();
+        on.switching = Ratio::new(waiting + (1.0 - waiting) * computing);
         on.memory_activity = Ratio::new(memory / (core + memory));
     }
 }
