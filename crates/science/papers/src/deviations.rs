@@ -119,6 +119,8 @@ pub struct SimulatorDeviations {
     pub tables: Vec<Table>,
     /// The predictions of values that a fit did not use; empty if the study was not fitted without some of its values.
     pub held_out: Vec<HeldOut>,
+    /// The profiles that are not as they were fitted, because somebody has changed them.
+    pub changed_profiles: Vec<String>,
 }
 
 /// The predictions of values by profiles that were fitted to the other values of a study.
@@ -137,7 +139,10 @@ impl std::fmt::Display for HeldOut {
         write!(f, "without {}: {} values", self.without, self.count())?;
         if let Some((mean, largest)) = self.mean_and_largest(DeviationKind::Relative) {
             let (mean, largest) = (100.0 * mean, 100.0 * largest);
-            write!(f, ", off by {mean:.1} % on average and {largest:.1} % at most")?;
+            write!(
+                f,
+                ", off by {mean:.1} % on average and {largest:.1} % at most"
+            )?;
         }
         if let Some((mean, largest)) = self.mean_and_largest(DeviationKind::Difference) {
             write!(
@@ -160,9 +165,7 @@ impl HeldOut {
     pub fn mean_and_largest(&self, kind: DeviationKind) -> Option<(f64, f64)> {
         let values = self.tables.iter().flat_map(Table::values);
         let own = values.filter(|(_, own)| *own == kind);
-        let own: Vec<f64> = own
-            .map(|(value, _)| value.deviation(kind).abs())
-            .collect();
+        let own: Vec<f64> = own.map(|(value, _)| value.deviation(kind).abs()).collect();
         let largest = own.iter().copied().reduce(f64::max)?;
         Some((own.iter().sum::<f64>() / own.len() as f64, largest))
     }

@@ -95,6 +95,7 @@ pub fn with_held_out(
             }
         }
     }
+    deviations.changed_profiles = profiles.changed(&study)?;
     deviations.held_out = rows.into_iter().chain(groups).collect();
     Ok(deviations)
 }
@@ -198,7 +199,10 @@ mod tests {
                 for factor in [0.97, 1.03] {
                     let other = with(index, factor);
                     let (parameter, _) = &fit.values[index];
-                    assert!(other > 0.98 * least, "{study}, {parameter}: {other} {least}");
+                    assert!(
+                        other > 0.98 * least,
+                        "{study}, {parameter}: {other} {least}"
+                    );
                 }
             }
         }
@@ -208,7 +212,12 @@ mod tests {
     #[test]
     fn every_fitted_value_is_held_out() {
         let profiles = Profiles::built_in().unwrap();
-        for study in ["power_capping_2022", "dvfs_2019", "node_power_capping_2023", "h200"] {
+        for study in [
+            "power_capping_2022",
+            "dvfs_2019",
+            "node_power_capping_2023",
+            "h200",
+        ] {
             let fits = stored_fits(study).unwrap();
             let compared = compare_with(study, &profiles).unwrap().unwrap();
             for table in &compared.tables {
@@ -229,9 +238,21 @@ mod tests {
 
     #[test]
     fn words_are_compared_as_a_whole() {
-        assert!(is_held_out("8 GPUs", "figure 7, times", "8 GPUs: time at 260 W"));
-        assert!(is_held_out("table IV", "table IV: energy saved", "tesla_p100 fft"));
-        assert!(!is_held_out("table I", "table IV: energy saved", "tesla_p100 fft"));
+        assert!(is_held_out(
+            "8 GPUs",
+            "figure 7, times",
+            "8 GPUs: time at 260 W"
+        ));
+        assert!(is_held_out(
+            "table IV",
+            "table IV: energy saved",
+            "tesla_p100 fft"
+        ));
+        assert!(!is_held_out(
+            "table I",
+            "table IV: energy saved",
+            "tesla_p100 fft"
+        ));
         assert!(!is_held_out("1 GPU", "", "21 GPU: time"));
     }
 }

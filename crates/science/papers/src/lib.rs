@@ -19,6 +19,7 @@ pub mod power_capping_2022;
 
 mod deviations;
 mod error;
+mod fingerprint;
 mod held_out;
 mod origin;
 mod parameter;
@@ -33,6 +34,7 @@ pub use deviations::{
     compare_with, deviations, studies,
 };
 pub use error::PapersError;
+pub use fingerprint::ProfileFingerprint;
 pub use held_out::{StoredFit, deviations_of, is_held_out, stored_fits};
 pub use origin::{OriginCounts, ValueOrigin};
 pub use parameter::{Parameter, ParameterProfile, ParameterValue};

@@ -30,6 +30,14 @@ pub enum ParameterProfile {
     Study(String),
 }
 
+impl ParameterProfile {
+    /// The profile of a workload.
+    pub(crate) fn of(workload: &Workload) -> Self {
+        let is_training = workload.profile.mode == Mode::Train;
+        Self::Workload(workload.name.clone(), is_training)
+    }
+}
+
 impl std::fmt::Display for ParameterProfile {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
@@ -133,7 +141,7 @@ impl Profiles {
         let of_study = format!("@{study}");
         for workload in &self.workloads {
             if workload.name.ends_with(&of_study) {
-                let profile = profile_of(workload);
+                let profile = ParameterProfile::of(workload);
                 add(profile.clone(), &workload.profile.fitted, "");
                 for on in &workload.profile.on {
                     add(profile.clone(), &on.fitted, &format!("on.{}.", on.gpu));
@@ -152,7 +160,7 @@ impl Profiles {
             ParameterProfile::Study(_) => document(Some(&self.dvfs_2019)),
             ParameterProfile::Workload(..) => {
                 let mut all = self.workloads.iter();
-                let found = all.find(|workload| profile_of(workload) == parameter.profile);
+                let found = all.find(|workload| ParameterProfile::of(workload) == parameter.profile);
                 document(found.map(|workload| &workload.profile))
             }
         };
@@ -191,7 +199,7 @@ impl Profiles {
             ParameterProfile::Study(_) => replace(Some(&mut self.dvfs_2019), key, value),
             ParameterProfile::Workload(..) => {
                 let mut all = self.workloads.iter_mut();
-                let found = all.find(|workload| profile_of(workload) == parameter.profile);
+                let found = all.find(|workload| ParameterProfile::of(workload) == parameter.profile);
                 replace(found.map(|workload| &mut workload.profile), key, value)
             }
         };
@@ -217,12 +225,6 @@ fn no_parameter(parameter: &Parameter, problem: &str) -> PapersError {
         workload: parameter.to_string(),
         reason: problem.to_owned(),
     }
-}
-
-/// The name of a workload's profile.
-fn profile_of(workload: &Workload) -> ParameterProfile {
-    let is_training = workload.profile.mode == Mode::Train;
-    ParameterProfile::Workload(workload.name.clone(), is_training)
 }
 
 /// A profile as a document in which numbers are found by their keys; `None` if there is no such profile.

@@ -59,11 +59,13 @@ impl Profiles {
     pub fn with_folder(mut self, folder: &Path) -> Result<Self, PapersError> {
         for (name, path) in files(&folder.join("gpus"))? {
             let profile = parse_gpu(&path.display().to_string(), &read(&path)?);
-            self.gpus.insert(name, profile.map_err(CatalogueError::from)?);
+            self.gpus
+                .insert(name, profile.map_err(CatalogueError::from)?);
         }
         for (name, path) in files(&folder.join("nodes"))? {
             let profile = parse_node(&path.display().to_string(), &read(&path)?);
-            self.nodes.insert(name, profile.map_err(CatalogueError::from)?);
+            self.nodes
+                .insert(name, profile.map_err(CatalogueError::from)?);
         }
         for (study, study_folder) in files(&folder.join("workloads"))? {
             for (stem, path) in files(&study_folder)? {

@@ -50,7 +50,10 @@ impl Candidate {
         Self {
             study: self.study.clone(),
             parameters: kept.iter().map(pick).collect(),
-            units: kept.iter().map(|index| self.units[*index].clone()).collect(),
+            units: kept
+                .iter()
+                .map(|index| self.units[*index].clone())
+                .collect(),
             bounds: kept.iter().map(|index| self.bounds[*index]).collect(),
             values: kept.iter().map(|index| self.values[*index]).collect(),
         }

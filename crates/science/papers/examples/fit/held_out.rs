@@ -19,7 +19,13 @@ fn groups(study: &str) -> &'static [&'static str] {
             &["1 GPU", "2 GPUs", "4 GPUs", "8 GPUs", "figure 7", "table 1"]
         }
         "dvfs_2019" => &[
-            "alexnet", "vgg16", "googlenet", "resnet50", "table III", "table IV", "the text",
+            "alexnet",
+            "vgg16",
+            "googlenet",
+            "resnet50",
+            "table III",
+            "table IV",
+            "the text",
         ],
         _ => &[],
     }
@@ -80,7 +86,11 @@ pub fn run(study: &str, rounds: usize) -> Result<(), Box<dyn Error>> {
         let count = residuals(&candidate.values).len();
         let checked = |values: &[f64]| {
             let own = residuals(values);
-            if own.len() == count { own } else { vec![1e6; count] }
+            if own.len() == count {
+                own
+            } else {
+                vec![1e6; count]
+            }
         };
         let found = fit(checked, &candidate.values, &candidate.bounds, rounds);
         println!(
@@ -89,7 +99,11 @@ pub fn run(study: &str, rounds: usize) -> Result<(), Box<dyn Error>> {
             found.steps
         );
         columns.push(Candidate {
-            values: found.parameters.iter().map(|value| rounded(*value)).collect(),
+            values: found
+                .parameters
+                .iter()
+                .map(|value| rounded(*value))
+                .collect(),
             ..candidate
         });
     }

@@ -5,12 +5,13 @@
 //! and prints the values. `--write` writes them into the profiles' files, and what is computed from them.
 //! `--least-squares` skips the random steps that reduce the largest error afterwards. `--without` leaves out a table or
 //! the rows whose label begins with the text, such as `8 GPUs`. `--held-out` makes such a fit for each row or group of
-//! rows and stores them in `held_out/STUDY.csv`. `--caps` fits the best caps too, for studies that share a GPU together
+//! rows and stores them in `data/held_out`. `--fingerprints` stores there which profiles these fits belong to. `--caps` fits the best caps too, for studies that share a GPU together
 //! (`A,B`). `--lean` skips the least squares and only reduces the largest error.
 //! `cargo run --release -- simulate --errors` then shows the deviations.
 
 mod candidate;
 mod caps;
+mod fingerprints;
 mod held_out;
 mod random_search;
 mod residuals;
@@ -43,6 +44,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     if has("--caps") {
         return random_search::run(&study, 100 * rounds, has("--write"));
     }
+    if has("--fingerprints") {
+        return fingerprints::run(&study);
+    }
     if has("--held-out") {
         return held_out::run(&study, rounds);
     }
@@ -52,7 +56,13 @@ fn main() -> Result<(), Box<dyn Error>> {
     let checked = candidate.residuals(&without)?;
     let squares = match has("--lean") {
         true => candidate.values.clone(),
-        false => least_squares(&checked, &candidate.values, &candidate.bounds, rounds, STARTS),
+        false => least_squares(
+            &checked,
+            &candidate.values,
+            &candidate.bounds,
+            rounds,
+            STARTS,
+        ),
     };
     let found = match has("--least-squares") {
         true => squares,

@@ -115,7 +115,11 @@ pub fn run(studies: &str, steps: usize, is_written: bool) -> Result<(), Box<dyn 
         println!("# {part:?}: {loss:.3}");
     }
     for candidate in &mut fitted {
-        candidate.values = candidate.values.iter().map(|value| rounded(*value)).collect();
+        candidate.values = candidate
+            .values
+            .iter()
+            .map(|value| rounded(*value))
+            .collect();
         candidate.print();
         if is_written {
             let profiles = candidate.profiles(&built_in)?;

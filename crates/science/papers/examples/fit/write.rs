@@ -16,7 +16,11 @@ fn profiles_folder() -> PathBuf {
 }
 
 /// Writes the values of a candidate, and for dvfs_2019 the work that is computed from them.
-pub fn write(study: &str, candidate: &Candidate, profiles: &Profiles) -> Result<(), Box<dyn Error>> {
+pub fn write(
+    study: &str,
+    candidate: &Candidate,
+    profiles: &Profiles,
+) -> Result<(), Box<dyn Error>> {
     for (parameter, value) in candidate.with_units() {
         let path = path_of(&parameter.profile)?;
         let mut document: DocumentMut = std::fs::read_to_string(&path)?.parse()?;
@@ -33,7 +37,12 @@ pub fn write(study: &str, candidate: &Candidate, profiles: &Profiles) -> Result<
         for board in ["tesla_p100", "tesla_v100_pcie_16gb"] {
             let path = path_of(&ParameterProfile::Gpu(board.to_owned()))?;
             let mut document: DocumentMut = std::fs::read_to_string(&path)?.parse()?;
-            let core = profiles.gpus.get(board).ok_or("a missing board")?.power.core;
+            let core = profiles
+                .gpus
+                .get(board)
+                .ok_or("a missing board")?
+                .power
+                .core;
             let text = format!("{} W", rounded(core.get()));
             set(&mut document, "power.core", Value::from(text));
             std::fs::write(&path, document.to_string())?;
@@ -116,7 +125,10 @@ fn write_work(workload: &Workload) -> Result<(), Box<dyn Error>> {
     let share = |ratio: Ratio| Value::from(format!("{} %", rounded(100.0 * ratio.get())));
     let bytes = |size: Bytes| Value::from(format!("{} MB", rounded(size.get() / 1e6)));
     let mut put = |key: &str, value: Value| set(&mut document, key, value);
-    put("half_speed_batch", Value::from(rounded(profile.half_speed_batch)));
+    put(
+        "half_speed_batch",
+        Value::from(rounded(profile.half_speed_batch)),
+    );
     put("memory.fixed", bytes(profile.memory.fixed));
     put("memory.per_item", bytes(profile.memory.per_item));
     for (index, algorithm) in profile.conv_algorithms.iter().enumerate() {

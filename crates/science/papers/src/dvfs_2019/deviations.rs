@@ -137,6 +137,7 @@ pub fn compare(profiles: &Profiles) -> Result<SimulatorDeviations, PapersError> 
         free_parameters: profiles.parameters(STUDY).len(),
         values,
         held_out: Vec::new(),
+        changed_profiles: Vec::new(),
         tables: vec![
             Table {
                 title: "table III: energy saved by the best core clock, over all algorithms, batches and memory clocks"

@@ -277,9 +277,9 @@ fn without_fused(all: Vec<Kernel>) -> Vec<Kernel> {
     let mut kept: Vec<Kernel> = Vec::new();
     for kernel in all {
         let is_fusible = matches!(kernel.work, Work::Elements | Work::BatchNormalisation);
-        let follows_product = kept.last().is_some_and(|before| {
-            matches!(before.work, Work::Product(_) | Work::Grouped { .. })
-        });
+        let follows_product = kept
+            .last()
+            .is_some_and(|before| matches!(before.work, Work::Product(_) | Work::Grouped { .. }));
         if !(is_fusible && follows_product) {
             kept.push(kernel);
         }

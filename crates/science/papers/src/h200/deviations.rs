@@ -65,6 +65,7 @@ pub fn compare(
         free_parameters: profiles.parameters(STUDY).len(),
         values: 2 * rows.len(),
         held_out: Vec::new(),
+        changed_profiles: Vec::new(),
         tables: vec![Table {
             title: TITLE.to_owned(),
             columns: vec![Column::relative("items/s", 0), Column::relative("W", 1)],

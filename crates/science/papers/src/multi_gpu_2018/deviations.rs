@@ -99,6 +99,7 @@ pub fn compare(profiles: &Profiles) -> Result<SimulatorDeviations, PapersError> 
         free_parameters: profiles.parameters(STUDY).len(),
         values: judged.count(),
         held_out: Vec::new(),
+        changed_profiles: Vec::new(),
         tables,
     })
 }

@@ -163,6 +163,7 @@ pub fn compare(profiles: &Profiles) -> Result<SimulatorDeviations, PapersError> 
         values: fitted.count(),
         tables: tables.into_iter().map(Table::from).collect(),
         held_out: Vec::new(),
+        changed_profiles: Vec::new(),
     })
 }
 
