@@ -286,3 +286,52 @@ fn without_fused(all: Vec<Kernel>) -> Vec<Kernel> {
     }
     kept
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The stored profiles are those that the constants give, up to rounding.
+    #[test]
+    fn stored_profiles_follow_from_the_constants() {
+        let stored = Profiles::built_in().unwrap();
+        let mut derived = stored.clone();
+        derive_workloads(&mut derived).unwrap();
+        let near = |a: f64, b: f64| (a - b).abs() <= 1e-4 * a.abs().max(b.abs()) + 1e-9;
+        let mut compared = 0;
+        for (own, other) in stored.workloads.iter().zip(&derived.workloads) {
+            let (own, other) = (&own.profile, &other.profile);
+            let shared = [
+                (own.half_speed_batch, other.half_speed_batch),
+                (own.memory.per_item.get(), other.memory.per_item.get()),
+                (own.memory.fixed.get(), other.memory.fixed.get()),
+            ];
+            let algorithms = own.conv_algorithms.iter().zip(&other.conv_algorithms);
+            let algorithms = algorithms.flat_map(|(own, other)| {
+                [
+                    (own.work.get(), other.work.get()),
+                    (own.memory.get(), other.memory.get()),
+                ]
+            });
+            let on = own.on.iter().zip(&other.on).flat_map(|(own, other)| {
+                [
+                    (own.core.get(), other.core.get()),
+                    (own.memory.get(), other.memory.get()),
+                    (own.memory_per_batch.get(), other.memory_per_batch.get()),
+                    (own.launch.get(), other.launch.get()),
+                    (own.switching.get(), other.switching.get()),
+                    (own.memory_activity.get(), other.memory_activity.get()),
+                ]
+            });
+            for (stored, derived) in shared.into_iter().chain(algorithms).chain(on) {
+                assert!(near(stored, derived), "{}: {stored} {derived}", own.network);
+                compared += 1;
+            }
+        }
+        assert!(compared > 8 * 3 * 6);
+        for board in BOARDS_AT_FULL_CLOCK {
+            let (own, other) = (&stored.gpus[board], &derived.gpus[board]);
+            assert!(near(own.power.core.get(), other.power.core.get()), "{board}");
+        }
+    }
+}
