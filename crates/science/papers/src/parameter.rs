@@ -160,7 +160,8 @@ impl Profiles {
             ParameterProfile::Study(_) => document(Some(&self.dvfs_2019)),
             ParameterProfile::Workload(..) => {
                 let mut all = self.workloads.iter();
-                let found = all.find(|workload| ParameterProfile::of(workload) == parameter.profile);
+                let found =
+                    all.find(|workload| ParameterProfile::of(workload) == parameter.profile);
                 document(found.map(|workload| &workload.profile))
             }
         };
@@ -199,7 +200,8 @@ impl Profiles {
             ParameterProfile::Study(_) => replace(Some(&mut self.dvfs_2019), key, value),
             ParameterProfile::Workload(..) => {
                 let mut all = self.workloads.iter_mut();
-                let found = all.find(|workload| ParameterProfile::of(workload) == parameter.profile);
+                let found =
+                    all.find(|workload| ParameterProfile::of(workload) == parameter.profile);
                 replace(found.map(|workload| &mut workload.profile), key, value)
             }
         };

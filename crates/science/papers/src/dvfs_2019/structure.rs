@@ -331,7 +331,10 @@ mod tests {
         assert!(compared > 8 * 3 * 6);
         for board in BOARDS_AT_FULL_CLOCK {
             let (own, other) = (&stored.gpus[board], &derived.gpus[board]);
-            assert!(near(own.power.core.get(), other.power.core.get()), "{board}");
+            assert!(
+                near(own.power.core.get(), other.power.core.get()),
+                "{board}"
+            );
         }
     }
 }

@@ -97,6 +97,10 @@ pub fn text_rows(text: &[TextFact], samples: &[Sample]) -> Vec<ReproducedRow> {
                     "error in table II: GoogLeNet has about 7 million parameters; `sweetspot network` counts them"
                         .to_owned(),
                 );
+                // Nothing is simulated for it.
+                if let Some(row) = rows.rows.last_mut() {
+                    row.origin = None;
+                }
             }
             _ => {}
         }
