@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use sweetspot_sim::{Mode, Workload};
+use sweetspot_sim::{ItemWork, Mode, Workload};
 
 use crate::{PapersError, Profiles, dvfs_2019};
 
@@ -144,7 +144,9 @@ impl Profiles {
                 let profile = ParameterProfile::of(workload);
                 add(profile.clone(), &workload.profile.fitted, "");
                 for on in &workload.profile.on {
-                    add(profile.clone(), &on.fitted, &format!("on.{}.", on.gpu));
+                    let keys: Vec<String> =
+                        on.fitted.iter().flat_map(|key| keys(on, key)).collect();
+                    add(profile.clone(), &keys, &format!("on.{}.", on.gpu));
                 }
             }
         }
@@ -207,6 +209,20 @@ impl Profiles {
         };
         changed.map_err(|problem| no_parameter(parameter, &problem))
     }
+}
+
+/// The numbers behind a key of a workload on a GPU: each part of each batch size has a time and a power.
+fn keys(on: &ItemWork, key: &str) -> Vec<String> {
+    if key != "iteration" {
+        return vec![key.to_owned()];
+    }
+    let iterations = on.iterations.iter().enumerate();
+    let parts = iterations.flat_map(|(index, iteration)| {
+        (0..iteration.parts.len()).map(move |part| format!("iteration.{index}.part.{part}"))
+    });
+    parts
+        .flat_map(|part| [format!("{part}.core"), format!("{part}.switching")])
+        .collect()
 }
 
 /// The GPUs whose profiles were fitted to a study. That of node_power_capping_2023 was fitted to power_capping_2022.

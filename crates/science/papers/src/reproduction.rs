@@ -99,13 +99,19 @@ pub fn reproduce(
     };
     let reproduction = run(&mut SweepRunner::new(seed, threads))?;
     let compared = deviations_of(&paper.replace('-', "_"), &Profiles::built_in()?)?;
-    Ok(Some(Reproduction {
-        fit: compared.map(|compared| FitSummary {
+    let fit = compared.map(|compared| FitSummary {
+        held_out: compared.held_out,
+        changed_profiles: compared.changed_profiles,
+        // A study may count what it was fitted to itself.
+        ..reproduction.fit.clone().unwrap_or(FitSummary {
             free_parameters: compared.free_parameters,
             values: compared.values,
-            held_out: compared.held_out,
-            changed_profiles: compared.changed_profiles,
-        }),
+            held_out: Vec::new(),
+            changed_profiles: Vec::new(),
+        })
+    });
+    Ok(Some(Reproduction {
+        fit,
         ..reproduction
     }))
 }
