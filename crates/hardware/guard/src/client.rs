@@ -3,7 +3,7 @@
 use std::io;
 use std::os::unix::net::UnixStream;
 use std::process::{Child, Command, ExitStatus};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -29,6 +29,12 @@ pub enum GuardMessage {
 /// The longest wait for a guard to start.
 const START_TIMEOUT: Duration = Duration::from_secs(20);
 
+/// Interruptions within this time are one request to exit: a scheduler sends a signal both to a process and to its group.
+const SAME_REQUEST: Duration = Duration::from_millis(500);
+
+/// The time to restore all devices after a second interruption. A healthy guard needs a few milliseconds.
+const URGENT_TIMEOUT: Duration = Duration::from_millis(500);
+
 /// The longest wait for a killed process to end. A process that is blocked in a driver does not end.
 const KILL_TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -43,6 +49,8 @@ pub struct Guard {
     leased: u32,
     /// The number of interruptions that the guard has not confirmed.
     interruptions: Arc<AtomicUsize>,
+    /// Whether an interruption came well after an unconfirmed one: the user does not want to wait any longer.
+    is_urgent: Arc<AtomicBool>,
     /// The time since the oldest unconfirmed interruption.
     interrupted_for: Duration,
     /// The time since the guard's last message.
@@ -69,6 +77,7 @@ impl Guard {
             timeouts: GuardTimeouts::default(),
             leased: 0,
             interruptions: Arc::default(),
+            is_urgent: Arc::default(),
             interrupted_for: Duration::ZERO,
             silent_for: Duration::ZERO,
             was_pinged: false,
@@ -179,9 +188,13 @@ impl Guard {
     /// settings at once.
     pub fn interrupter(&self) -> impl FnMut(i32, bool) + Send + 'static {
         let (stream, count) = (self.requests.clone(), self.interruptions.clone());
+        let (is_urgent, mut first) = (self.is_urgent.clone(), None);
         let limit = self.timeouts.interruption;
         move |signal, pass_on| {
-            count.fetch_add(1, Ordering::AcqRel);
+            let first = *first.get_or_insert_with(Instant::now);
+            if count.fetch_add(1, Ordering::AcqRel) > 0 && first.elapsed() > SAME_REQUEST {
+                is_urgent.store(true, Ordering::Release);
+            }
             let stream = stream.lock().unwrap_or_else(PoisonError::into_inner);
             // If the guard does not receive this, it does not reply either, which the waiting thread notices.
             let _ = send_within(&stream, &Request::Interrupt { signal, pass_on }, limit);
@@ -284,8 +297,12 @@ impl Guard {
             if self.interruptions.load(Ordering::Acquire) > 0 {
                 self.interrupted_for += waited;
             }
-            if self.interrupted_for > self.timeouts.interruption {
-                return Err(self.kill_unresponsive(self.timeouts.interruption));
+            let limit = match self.is_urgent.load(Ordering::Acquire) {
+                true => URGENT_TIMEOUT.min(self.timeouts.interruption),
+                false => self.timeouts.interruption,
+            };
+            if self.interrupted_for > limit {
+                return Err(self.kill_unresponsive(limit));
             }
         }
         Ok(reply)

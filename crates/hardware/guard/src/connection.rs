@@ -11,6 +11,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use rustix::io::Errno;
 use rustix::net::sockopt::socket_peercred;
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
@@ -58,8 +59,9 @@ pub struct ClientConnection {
 }
 
 impl ClientConnection {
-    /// Takes the connection that a client has made this process's standard input, and tells the client so.
-    pub fn from_standard_input() -> io::Result<Self> {
+    /// Takes the connection that a client has made this process's standard input, and tells the client so; `None` if the
+    /// client has ended meanwhile.
+    pub fn from_standard_input() -> io::Result<Option<Self>> {
         let not_a_client = || {
             io::Error::other(
                 "standard input is not a connection to a client: this command is started by sweetspot itself",
@@ -72,25 +74,31 @@ impl ClientConnection {
         }
         let mut stream = UnixStream::from(stdin);
         stream.set_read_timeout(Some(INPUT_TIMEOUT))?;
-        let input = receive_input(&stream)?.ok_or_else(not_a_client)?;
+        let Some(input) = receive_input(&stream)? else {
+            return Ok(None);
+        };
         stream.set_read_timeout(None)?;
-        send(&mut stream, &Reply::Pong)?;
-        stream.flush()?;
-        Ok(Self { stream, input })
+        let is_told = send(&mut stream, &Reply::Pong).is_ok() && stream.flush().is_ok();
+        Ok(is_told.then_some(Self { stream, input }))
     }
 }
 
-/// Receives the client's standard input; `None` if the client sends something else.
+/// Receives the client's standard input; `None` if the client has ended, or sends something else.
 fn receive_input(stream: &UnixStream) -> io::Result<Option<OwnedFd>> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
     let mut content = [0];
-    recvmsg(
+    let received = recvmsg(
         stream,
         &mut [IoSliceMut::new(&mut content)],
         &mut ancillary,
         RecvFlags::CMSG_CLOEXEC,
-    )?;
+    );
+    match received {
+        Ok(_) => {}
+        Err(Errno::CONNRESET) => return Ok(None),
+        Err(error) => return Err(error.into()),
+    }
     let mut messages = ancillary.drain();
     Ok(messages.find_map(|message| match message {
         RecvAncillaryMessage::ScmRights(mut files) => files.next(),

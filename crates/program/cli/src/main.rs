@@ -204,7 +204,10 @@ fn missing_separator(error: &clap::Error) -> Option<String> {
     let Some(ContextValue::String(unexpected)) = error.get(ContextKind::InvalidArg) else {
         return None;
     };
-    let words: Vec<String> = std::env::args().skip(1).collect();
+    let words = std::env::args_os().skip(1);
+    let words: Vec<String> = words
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect();
     let takes_command = ["sweep", "run", "tune", "hold", "measure", "simulate"];
     let position = words.iter().skip(1).position(|word| word == unexpected)? + 1;
     if unexpected.starts_with('-') || !takes_command.contains(&words.first()?.as_str()) {

@@ -15,6 +15,7 @@ mod config;
 mod documents;
 mod explore;
 mod fit;
+mod fuzz;
 mod help;
 mod hold;
 mod kill;

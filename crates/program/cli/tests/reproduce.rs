@@ -152,9 +152,61 @@ fn a_reproduction_says_what_was_fitted_and_how_far_held_out_values_are_off() {
     assert!(shown.contains("  held out: without 8 GPUs: 6 values, off by"));
 }
 
+/// Every tolerance is met, but two of 24 best settings are not those of the paper; docs/reproduce.md says why.
 #[test]
-fn multi_gpu_2018_is_met_with_three_seeds() {
-    assert_is_met_except("multi-gpu-2018", &[]);
+fn multi_gpu_2018_misses_only_best_settings_of_resnet_on_maxwell() {
+    for seed in [1, 2, 3] {
+        let (code, document) = json("multi-gpu-2018", seed);
+        let counted = document["counted"].as_array().unwrap().iter();
+        let unmet: Vec<&Value> = counted.filter(|rule| rule["within"] == false).collect();
+        let [best] = unmet.as_slice() else {
+            panic!("seed {seed}: {unmet:#?}");
+        };
+        assert_eq!(
+            (&best["met"], &best["of"]),
+            (&22.into(), &24.into()),
+            "{best}"
+        );
+        let what = best["what"].as_str().unwrap();
+        assert_eq!(
+            what.matches("ResNet in the table of titan_x_maxwell")
+                .count(),
+            2,
+            "{what}"
+        );
+        assert_eq!(document["met"], document["judged"], "seed {seed}");
+        assert_eq!(failed_conclusions(&document), Vec::<&str>::new());
+        assert_eq!(code, Some(1));
+    }
+}
+
+/// All 69 consistent cells of tables 4, 5, 7 and 8 are judged, each with time, energy and power.
+#[test]
+fn multi_gpu_2018_judges_every_consistent_cell() {
+    let (_, document) = json("multi-gpu-2018", 1);
+    let steps = rows(&document).iter().filter(|row| {
+        ["4", "5", "7", "8"]
+            .map(Value::from)
+            .contains(&row["table"])
+    });
+    let judged: Vec<&Value> = steps.filter(|row| row["tolerance"].is_number()).collect();
+    assert_eq!(judged.len(), 3 * 69);
+    let predicted = judged.iter().filter(|row| row["origin"] == "predicted");
+    assert_eq!(predicted.count(), 90);
+    // The paper's time of four GPUs is that of the slowest one, in the rows of either GPU.
+    let time = |gpu: &str| {
+        let row = rows(&document).iter().find(|row| {
+            let labels = &row["row"];
+            labels["gpu"] == gpu
+                && labels["network"] == "2D-CNN"
+                && labels["step"] == "forward"
+                && labels["batch"] == 64
+                && labels["gpus"] == 4
+                && labels["value"] == "time_s"
+        });
+        row.unwrap()["reproduced"].as_f64().unwrap()
+    };
+    assert_eq!(time("titan_x_pascal"), time("titan_x_maxwell"));
 }
 
 #[test]

@@ -224,3 +224,40 @@ fn a_figure_folder_is_checked_before_the_work() {
         }
     }
 }
+
+/// Runs a command whose standard error is full, and checks its exit code and its document.
+fn check_full_errors(line: &str) {
+    let workload = [PROGRAM, "sim-workload", "--network", "resnet50"];
+    let (gpu, job): (_, &[&str]) = match line.starts_with("hold") {
+        true => ("nvidia_h200", &["--infer", "--serve", "--seconds", "2"]),
+        false => ("v100", &["--seconds", "1"]),
+    };
+    let (host, folder) = (TestHost::new(gpu), tempfile::tempdir().unwrap());
+    let exports = ["--export-json", "document", "--"];
+    let args = [&words(line)[..], &exports, &workload, job].concat();
+    let mut command = sweetspot_on_host(&host, folder.path(), &args);
+    let full = File::options().write(true).open("/dev/full").unwrap();
+    command.stdout(std::process::Stdio::null()).stderr(full);
+    let code = command.status().unwrap().code();
+    assert!(matches!(code, Some(0 | 1)), "{line}: {code:?}");
+    let document = std::fs::read(folder.path().join("document")).unwrap();
+    let document: serde_json::Value = serde_json::from_slice(&document).unwrap();
+    assert!(document["schema"].is_string(), "{line}");
+}
+
+#[test]
+fn streams_that_cannot_be_written_lose_no_document() {
+    std::thread::scope(|scope| {
+        for (line, _) in REAL.into_iter().chain([(SWEEP, "")]) {
+            scope.spawn(move || check_full_errors(line));
+        }
+    });
+    let folder = tempfile::tempdir().unwrap();
+    for (line, _) in VIRTUAL {
+        let mut command = program();
+        let full = || File::options().write(true).open("/dev/full").unwrap();
+        command.args(words(line)).current_dir(folder.path());
+        let status = command.stdout(full()).stderr(full()).status().unwrap();
+        assert_eq!(status.code(), Some(1), "{line}");
+    }
+}

@@ -241,6 +241,7 @@ fn stable_text(value: &impl std::fmt::Debug) -> String {
         .replace("ItemWork {", "On {")
         .replace("ScaledWork {", "Work {")
         .replace(", iterations: []", "")
+        .replace(", steps: {}", "")
         .replace(", gpus_per_link: 1 }", " }")
         .replace("unlike_bandwidth: None, ", "")
 }

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use sweetspot_sim::{ItemWork, Mode, Workload};
+use sweetspot_sim::{Mode, Workload};
 
 use crate::{PapersError, Profiles, dvfs_2019};
 
@@ -144,9 +144,7 @@ impl Profiles {
                 let profile = ParameterProfile::of(workload);
                 add(profile.clone(), &workload.profile.fitted, "");
                 for on in &workload.profile.on {
-                    let keys: Vec<String> =
-                        on.fitted.iter().flat_map(|key| keys(on, key)).collect();
-                    add(profile.clone(), &keys, &format!("on.{}.", on.gpu));
+                    add(profile.clone(), &on.fitted, &format!("on.{}.", on.gpu));
                 }
             }
         }
@@ -209,20 +207,6 @@ impl Profiles {
         };
         changed.map_err(|problem| no_parameter(parameter, &problem))
     }
-}
-
-/// The numbers behind a key of a workload on a GPU: each part of each batch size has a time and a power.
-fn keys(on: &ItemWork, key: &str) -> Vec<String> {
-    if key != "iteration" {
-        return vec![key.to_owned()];
-    }
-    let iterations = on.iterations.iter().enumerate();
-    let parts = iterations.flat_map(|(index, iteration)| {
-        (0..iteration.parts.len()).map(move |part| format!("iteration.{index}.part.{part}"))
-    });
-    parts
-        .flat_map(|part| [format!("{part}.core"), format!("{part}.switching")])
-        .collect()
 }
 
 /// The GPUs whose profiles were fitted to a study. That of node_power_capping_2023 was fitted to power_capping_2022.
@@ -322,8 +306,13 @@ fn find_mut<'a>(document: &'a mut Value, key: &str) -> Option<&'a mut Value> {
     Some(place)
 }
 
-/// The index of an entry in an array, by its number or by the name of its GPU.
+/// The index of an entry in an array, by its number or by the name of its GPU or of its phase.
 fn entry(entries: &[Value], key: &str) -> Option<usize> {
-    let of_gpu = |entry: &Value| entry.get("gpu").and_then(Value::as_str) == Some(key);
-    key.parse().ok().or_else(|| entries.iter().position(of_gpu))
+    let is_named = |entry: &Value| {
+        let names = ["gpu", "name", "phase"].map(|name| entry.get(name).and_then(Value::as_str));
+        names.contains(&Some(key))
+    };
+    key.parse()
+        .ok()
+        .or_else(|| entries.iter().position(is_named))
 }

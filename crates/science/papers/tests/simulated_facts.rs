@@ -336,6 +336,7 @@ fn no_node_profile_depends_on_the_number_of_gpus() {
         "efficiency",
         "all_reduce",
         "bandwidth",
+        "unlike_bandwidth",
         "latency",
         "overlap",
         "activity",

@@ -229,6 +229,7 @@ fn item_work(gpu: &str, predictor: &Predictor, batch: u64, largest: u64) -> Item
     let iteration_time = predictor.steady(&work, None, None).time;
     let runs = (RUN_TIME / iteration_time).get().ceil().max(1.0);
     ItemWork {
+        steps: Default::default(),
         gpu: gpu.to_owned(),
         fitted: Vec::new(),
         items: batch * runs as u64,

@@ -7,7 +7,7 @@ use sweetspot_sim::{Load, Phase};
 /// The maximum number of jobs on one GPU.
 pub(crate) const MAX_JOBS: usize = 16;
 /// The maximum number of phases of an iteration.
-pub(crate) const MAX_PHASES: usize = 12;
+pub(crate) const MAX_PHASES: usize = 16;
 /// The number of phases whose ends are remembered until the job asks for them.
 pub(crate) const PHASE_LOG: usize = 128;
 

@@ -4,7 +4,7 @@ use sweetspot_quantity::{Bytes, Ratio, Seconds};
 use sweetspot_stats::Seed;
 
 use crate::physics::Load;
-use crate::profile::{GpuProfile, ItemWork, IterationWork, PartWork, WorkloadProfile};
+use crate::profile::{GpuProfile, ItemWork, IterationWork, PartWork, StepLine, WorkloadProfile};
 
 /// The batch size and the number of items that the user asks for; if `None`, those of the study that the
 /// profile was fitted to.
@@ -381,13 +381,30 @@ fn phases(
         .enumerate()
         .map(|(index, share)| Phase {
             name: index + 1,
-            load: Load::Kernels {
-                launch: on.launch * share.core * variation.work,
-                core: on.core * share.core * (items / busy * variation.work),
-                memory: (on.memory * items + on.memory_per_batch) * share.memory * variation.work,
-                switching: on.switching * share.switching * (busy * variation.switching),
-                memory_activity: on.memory_activity,
+            load: match on.steps.get(&share.name) {
+                Some(line) => line_load(line, on, batch, variation),
+                None => Load::Kernels {
+                    launch: on.launch * share.core * variation.work,
+                    core: on.core * share.core * (items / busy * variation.work),
+                    memory: (on.memory * items + on.memory_per_batch)
+                        * share.memory
+                        * variation.work,
+                    switching: on.switching * share.switching * (busy * variation.switching),
+                    memory_activity: on.memory_activity,
+                },
             },
         });
     std::iter::once(host).chain(kernels).collect()
+}
+
+/// The load of a phase whose work is a line.
+fn line_load(line: &StepLine, on: &ItemWork, batch: u64, variation: Variation) -> Load {
+    let time = line.time(batch) * variation.work;
+    Load::Kernels {
+        launch: Seconds::ZERO,
+        core: time * (1.0 - line.memory.get()),
+        memory: time * line.memory.get(),
+        switching: line.switching(batch) * variation.switching,
+        memory_activity: on.memory_activity,
+    }
 }

@@ -151,9 +151,10 @@ pub fn run_together(
         }
     }
     group.run_part(Part::Last);
+    let is_alone = group.ranks.len() == 1;
     let outcomes = group.ranks.iter().zip(group.totals);
     let ranks: Vec<Outcome> = outcomes
-        .map(|(rank, totals)| outcome_of(rank.job, totals))
+        .map(|(rank, totals)| outcome_of(rank.job, totals, is_alone))
         .collect();
     GroupOutcome {
         time: ranks
@@ -169,13 +170,17 @@ fn totals_of(job: &Job) -> Vec<(Seconds, Joules)> {
     vec![(Seconds::ZERO, Joules::ZERO); job.phase_names().len() + 2]
 }
 
-/// Makes the result of one GPU from the totals of its phases.
-fn outcome_of(job: &Job, totals: Vec<(Seconds, Joules)>) -> Outcome {
+/// Makes the result of one GPU from the totals of its phases. A GPU that is alone has no phase `wait`.
+fn outcome_of(job: &Job, totals: Vec<(Seconds, Joules)>, is_alone: bool) -> Outcome {
     let names = job.phase_names().iter().map(String::as_str);
     let phases: Vec<_> = names
         .chain([WAIT, EXCHANGE])
         .zip(totals)
-        .filter(|(name, (time, _))| *name != EXCHANGE || *time > Seconds::ZERO)
+        .filter(|(name, (time, _))| match *name {
+            WAIT => !is_alone,
+            EXCHANGE => *time > Seconds::ZERO,
+            _ => true,
+        })
         .map(|(name, (time, energy))| PhaseTotal {
             name: name.to_owned(),
             time,

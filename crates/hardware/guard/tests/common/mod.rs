@@ -23,7 +23,7 @@ pub fn serve_if_guard_process() {
     };
     let machine = Path::new(&folder);
     std::fs::write(machine.join("guard.pid"), std::process::id().to_string()).unwrap();
-    let client = ClientConnection::from_standard_input().unwrap();
+    let client = ClientConnection::from_standard_input().unwrap().unwrap();
     let journal = Journal::open(&machine.join("journal")).unwrap();
     let leases = Leases::new(journal, |id| open(machine, id));
     serve(client, &mut LocalWriter::new(leases)).unwrap();

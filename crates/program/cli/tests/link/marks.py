@@ -48,11 +48,38 @@ def workers():
             os.waitpid(worker, 0)
 
 
-def ranks():
-    every = [subprocess.Popen([sys.executable, __file__, "rank", str(rank)],
+def ranks(kind="rank"):
+    every = [subprocess.Popen([sys.executable, __file__, kind, str(rank)],
                               env=dict(os.environ, RANK=str(rank))) for rank in range(2)]
     for one in every:
         one.wait()
+
+
+def unequal():
+    ranks("unequal_rank")
+
+
+def unequal_rank(number):
+    s.value("batch", 64 if number == "0" else 32)
+    for _ in range(10):
+        with s.phase("step"):
+            time.sleep(0.02)
+        if number == "0":
+            with s.phase("save"):
+                time.sleep(0.01)
+
+
+def dying():
+    ranks("dying_rank")
+
+
+def dying_rank(number):
+    for step in range(60):
+        with s.phase("step"):
+            time.sleep(0.04)
+        s.progress(items=10)
+        if number == "1" and step == 10:
+            os._exit(0)
 
 
 def rank(number):

@@ -100,3 +100,67 @@ fn phases_of_several_ranks_add_up() {
     assert_eq!(number(&phases["step"]["count"]), 30.0, "{document}");
     assert_eq!(number(&document["items"]), 600.0);
 }
+
+/// The ranks of a simulated program wait for each other and mark it.
+#[test]
+fn a_simulated_job_marks_the_phases_of_each_rank() {
+    let host = TestHost::new("titan_x_pascal,titan_x_maxwell");
+    let run = [
+        "--",
+        PROGRAM,
+        "sim-workload",
+        "--network",
+        "caffenet",
+        "--ranks",
+        "2",
+        "--batch",
+        "256",
+        "--items",
+        "5120",
+    ];
+    let document = with_link(&host, &run);
+    let phases = phases_that_add_up(&document);
+    for name in ["copy", "forward", "backward", "wait", "exchange", "update"] {
+        let phase = phases.get(name);
+        let phase = phase.unwrap_or_else(|| panic!("{name}: {document}"));
+        let count = number(&phase["count"]);
+        assert!((19.0..=20.0).contains(&count), "{name}: {document}");
+    }
+    // The slower GPU needs 90 ms for the backward pass of 128 items, and the faster one waits for it.
+    assert!(number(&phases["wait"]["time_s"]) > 0.5, "{document}");
+    assert_eq!(number(&document["items"]), 5120.0);
+    assert!(warnings(&document).is_empty(), "{document}");
+}
+
+/// Ranks with different batches and phases, and one that dies.
+#[test]
+fn ranks_that_disagree_or_die_are_named() {
+    let host = TestHost::new("v100:2");
+    let client = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../python/src");
+    let measure = |kind: &str| {
+        let run = python(&[kind]);
+        let output = command(
+            &host,
+            &[&["--export-json", "-"], words(&run).as_slice()].concat(),
+        )
+        .env("PYTHONPATH", client)
+        .env("PYTHONDONTWRITEBYTECODE", "1")
+        .output()
+        .unwrap();
+        let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+        (output.status.code(), warnings(&document).join("\n"))
+    };
+    let (code, shown) = measure("unequal");
+    assert_eq!(code, Some(1), "{shown}");
+    assert!(
+        shown.contains("rank 1 reported a batch of 32, but rank 0 64"),
+        "{shown}"
+    );
+    assert!(
+        shown.contains("rank 1 marked step, but rank 0 save, step"),
+        "{shown}"
+    );
+    let (code, shown) = measure("dying");
+    assert_eq!(code, Some(1), "{shown}");
+    assert!(shown.contains("rank 1 stopped reporting"), "{shown}");
+}

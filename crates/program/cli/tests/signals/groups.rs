@@ -152,3 +152,22 @@ fn the_tool_ends_even_if_its_guard_is_stopped() {
     assert_eq!(cap, 250.0);
     wait_until("everything has ended", || running(&marker) == 0);
 }
+
+#[test]
+fn a_second_signal_does_not_wait_for_a_stopped_guard() {
+    let host = TestHost::new("v100");
+    host.set_cap(0, 250.0);
+    let marker = new_marker();
+    let client = start(&host, &["run", "--power-cap", "160"], &marker);
+    let children = format!("/proc/{0}/task/{0}/children", client.id());
+    let guard = std::fs::read_to_string(children).unwrap();
+    kill("-STOP", guard.trim());
+    kill("-TERM", &client.id().to_string());
+    std::thread::sleep(Duration::from_millis(700));
+    kill("-TERM", &client.id().to_string());
+    assert_eq!(
+        wait_for_exit(client, Duration::from_secs(3)),
+        Some(128 + 15)
+    );
+    wait_until("everything has ended", || running(&marker) == 0);
+}

@@ -3,6 +3,7 @@
 mod bad_input;
 mod criteria;
 mod exports;
+mod multi_gpu;
 mod recommendations;
 
 use std::path::Path;

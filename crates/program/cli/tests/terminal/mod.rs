@@ -1,5 +1,6 @@
 //! What the program shows on terminals of different widths, with and without colours.
 
+mod closed;
 mod colours;
 mod live;
 mod status_line;

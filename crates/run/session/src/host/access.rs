@@ -91,6 +91,10 @@ pub fn serve_as_guard(writer: GuardWriter) -> Result<(), SessionError> {
     let system = |what: &'static str| move |problem| SessionError::System { what, problem };
     let client = ClientConnection::from_standard_input();
     let client = client.map_err(system("the guard cannot reach its client"))?;
+    // A client that has ended has nothing to restore yet.
+    let Some(client) = client else {
+        return Ok(());
+    };
     let mut writer: Box<dyn SettingsWriter> = match writer {
         GuardWriter::Own => {
             let leases = Leases::new(open_journal()?, device_opener(open_host()?));

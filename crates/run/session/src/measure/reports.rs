@@ -35,6 +35,7 @@ impl Reports {
     /// Collects the phases, items and values that the command reported in a run.
     pub fn from_run(run: &MeasuredRun) -> Self {
         let (spans, irregular) = pair_phases(&run.events);
+        let ranks = Ranks::new(&run.events, &spans, &run.progress);
         let mut reports = Self {
             phases: spans
                 .iter()
@@ -50,9 +51,12 @@ impl Reports {
             progress: Vec::new(),
             moments: BTreeMap::new(),
             values: BTreeMap::new(),
-            warnings: phase_warnings(&irregular),
+            warnings: phase_warnings(&irregular)
+                .into_iter()
+                .chain(ranks.different_phases())
+                .collect(),
             is_output_matched: run.is_output_matched,
-            disagreement: Ranks::new(&run.events, &spans, &run.progress).problem(),
+            disagreement: ranks.problem(),
         };
         let (mut names_refused, mut not_finite) = (0, BTreeMap::new());
         for event in &run.events {

@@ -314,6 +314,7 @@ impl<'a> Model<'a> {
                 switching: Ratio::new(at.get(Parameter::Switching).exp()),
                 memory_activity: Ratio::new(1.0),
                 iterations: Vec::new(),
+                steps: Default::default(),
             }],
         })
     }

@@ -144,6 +144,7 @@ fn workload(
             switching: Ratio::new(1.0),
             memory_activity: Ratio::new(1.0),
             iterations: Vec::new(),
+            steps: Default::default(),
         }],
     }
 }

@@ -85,8 +85,6 @@ impl JobMeasurement {
         profiles: &Profiles,
         (gpu, network, gpus, batch): (&'static str, &'static str, u64, u64),
     ) -> Result<Option<Self>, PapersError> {
-        /// The number of iterations of a run, which is enough to warm up the GPU.
-        const ITERATIONS: u64 = 300;
         let other = if gpu == PASCAL { MAXWELL } else { PASCAL };
         let names = match gpus {
             4 => vec![gpu, gpu, other, other],
@@ -98,13 +96,14 @@ impl JobMeasurement {
         if !case.fits(batch.div_ceil(gpus)) {
             return Ok(None);
         }
-        let case = case.items(batch * ITERATIONS);
+        let case = case.items(ITEMS);
+        let iterations = ITEMS as f64 / batch as f64;
         let ranks = case.ranks(Settings::default(), batch, gpus)?;
         let phase = |rank: &Outcome, name: &str| {
             let found = rank.phases.iter().find(|phase| phase.name == name);
             let found = found.map(|phase| (phase.time.get(), phase.energy.get()));
             let (time, energy) = found.unwrap_or_default();
-            (time / ITERATIONS as f64, energy / ITERATIONS as f64)
+            (time / iterations, energy / iterations)
         };
         let time = |name: &str| {
             ranks

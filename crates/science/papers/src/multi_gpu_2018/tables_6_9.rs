@@ -160,10 +160,11 @@ pub fn best_settings(
                 let loss = printed(&chosen) / printed(&bold) - 1.0;
                 if loss > MAX_LOSS {
                     let setting = |one: &Training| {
-                        format!(
-                            "{} GPUs with batch {}",
-                            one.printed.gpus, one.printed.batch_size
-                        )
+                        let gpus = match one.printed.gpus {
+                            1 => "1 GPU".to_owned(),
+                            count => format!("{count} GPUs"),
+                        };
+                        format!("{gpus} with batch {}", one.printed.batch_size)
                     };
                     best.missed.push(format!(
                         "{network} in the table of {gpu}, by {name}: {} instead of {}, {:.0} % worse",

@@ -49,13 +49,16 @@ pub fn name_phases(job: &Job, phases: &[Phase]) -> Vec<NamedPhase> {
     let Some(backward) = named.iter().rposition(|one| one.name == BACKWARD) else {
         return named;
     };
-    let (rest, update) = divide(&named[backward].phase, 1.0 - SMALL_SHARE);
-    named[backward].phase = rest;
-    named.push(NamedPhase {
-        name: UPDATE.to_owned(),
-        phase: update,
-    });
-    if named[0].name != COPY {
+    // A profile that was fitted to a program with these phases has its own.
+    if named.iter().all(|one| one.name != UPDATE) {
+        let (rest, update) = divide(&named[backward].phase, 1.0 - SMALL_SHARE);
+        named[backward].phase = rest;
+        named.push(NamedPhase {
+            name: UPDATE.to_owned(),
+            phase: update,
+        });
+    }
+    if named.iter().all(|one| one.name != COPY) {
         let (copy, rest) = divide(&named[0].phase, SMALL_SHARE);
         named[0].phase = rest;
         let name = COPY.to_owned();

@@ -7,6 +7,7 @@ mod iteration;
 mod kernels;
 mod locate;
 mod node;
+mod step_line;
 mod variant;
 mod workload;
 
@@ -16,6 +17,7 @@ pub use iteration::{IterationWork, PartWork};
 pub use kernels::{KernelErrors, Kernels};
 pub use locate::ProfileError;
 pub use node::{AllReduce, HostPower, Meter, NodeProfile, Supply};
+pub use step_line::StepLine;
 pub use variant::{ConvAlgorithm, Dataset, Variant, VariantError};
 pub use workload::{ItemWork, MemoryNeed, Mode, PhaseShare, WorkloadProfile};
 

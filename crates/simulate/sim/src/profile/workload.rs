@@ -1,9 +1,12 @@
 //! The profile of a workload: the work of one item. It contains no measured energies.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use sweetspot_quantity::{Bytes, Ratio, Seconds};
 
 use super::iteration::IterationWork;
+use super::step_line::StepLine;
 use super::variant::{ConvAlgorithm, Dataset};
 use super::{Problem, Profile, check, problem};
 
@@ -132,13 +135,16 @@ pub struct ItemWork {
     /// these replace the values above for the device, except in estimates of a run's length.
     #[serde(default, rename = "iteration", skip_serializing_if = "Vec::is_empty")]
     pub iterations: Vec<IterationWork>,
+    /// The work of some phases as lines, by the name of the phase. Other phases have their share of the item's work.
+    #[serde(default, rename = "step", skip_serializing_if = "BTreeMap::is_empty")]
+    pub steps: BTreeMap<String, StepLine>,
 }
 
 /// The keys that the list `fitted` of a workload may contain, for all GPUs together.
 const FITTABLE: [&str; 3] = ["half_speed_batch", "phase.share", "phase.switching"];
 
 /// The keys that the list `fitted` in an entry of `on` may contain, for one GPU.
-const FITTABLE_ON: [&str; 10] = [
+const FITTABLE_ON: [&str; 17] = [
     "startup",
     "host_per_batch",
     "host",
@@ -148,7 +154,14 @@ const FITTABLE_ON: [&str; 10] = [
     "memory_per_batch",
     "switching",
     "memory_activity",
-    "iteration",
+    "step.forward.constant",
+    "step.forward.per_item",
+    "step.forward.switching",
+    "step.forward.half_power_batch",
+    "step.backward.constant",
+    "step.backward.per_item",
+    "step.backward.switching",
+    "step.backward.large_batches",
 ];
 
 /// The phases that the simulator adds; a profile must not use their names.
@@ -197,6 +210,13 @@ impl Profile for WorkloadProfile {
             }
             check_item_work(index, on)?;
             on.check_iterations(&format!("on.{index}"), self.phases.len())?;
+            for (name, line) in &on.steps {
+                let key = format!("on.{index}.step.{name}");
+                if !self.phases.iter().any(|phase| phase.name == *name) {
+                    return Err(problem(key, "there is no phase with this name"));
+                }
+                line.check(&key)?;
+            }
         }
         Ok(())
     }
