@@ -7,8 +7,8 @@ use std::path::Path;
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let root = std::env::var("CARGO_MANIFEST_DIR")?;
     let mut tables = Vec::new();
-    for folder in ["../../../data/published", "../../../data/measured_h200"] {
-        let folder = Path::new(&root).join(folder);
+    for folder in ["published", "measured_h200", "held_out"] {
+        let folder = Path::new(&root).join("../../../data").join(folder);
         println!("cargo:rerun-if-changed={}", folder.display());
         for entry in folder.read_dir().into_iter().flatten() {
             let path = entry?.path();

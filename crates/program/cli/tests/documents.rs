@@ -13,10 +13,12 @@ fn root() -> PathBuf {
 
 fn documents() -> Vec<PathBuf> {
     let mut documents = vec![root().join("README.md")];
-    for entry in std::fs::read_dir(root().join("docs")).unwrap() {
-        let path = entry.unwrap().path();
-        if path.extension().is_some_and(|extension| extension == "md") {
-            documents.push(path);
+    for folder in ["docs", "docs/reproduce"] {
+        for entry in std::fs::read_dir(root().join(folder)).unwrap() {
+            let path = entry.unwrap().path();
+            if path.extension().is_some_and(|extension| extension == "md") {
+                documents.push(path);
+            }
         }
     }
     documents

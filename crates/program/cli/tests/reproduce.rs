@@ -80,13 +80,30 @@ fn power_capping_2022_is_met_with_three_seeds() {
     assert_is_met_except("power-capping-2022", &[]);
 }
 
+/// With 17 parameters dvfs_2019 misses many cells and two conclusions; docs/reproduce says why. No cell is off by more than
+/// 12.5 points, and every missed one is named.
 #[test]
-fn dvfs_2019_is_met_with_three_seeds_except_one_conclusion() {
-    let failed = "the 2080 Ti is most efficient in inference at a high core clock";
-    assert_is_met_except("dvfs-2019", &[failed]);
+fn dvfs_2019_misses_cells_and_what_the_paper_says_about_the_2080ti() {
+    for seed in [1, 2, 3] {
+        let (code, document) = json("dvfs-2019", seed);
+        assert_eq!(code, Some(1));
+        let judged = rows(&document)
+            .iter()
+            .filter(|row| row["within"].is_boolean());
+        let off = judged.map(|row| row["deviation"].as_f64().unwrap().abs());
+        assert!(off.fold(0.0, f64::max) < 0.125, "seed {seed}");
+        let failed = failed_conclusions(&document);
+        assert_eq!(failed.len(), 2, "{failed:?}");
+        assert!(
+            failed
+                .iter()
+                .all(|what| what.starts_with("the 2080 Ti is most efficient"))
+        );
+        assert!(document["fit"]["free_parameters"].as_u64().unwrap() <= 20);
+    }
 }
 
-/// With 5 parameters the node's profiles miss some values and a conclusion; docs/reproduce.md says why. The times and
+/// With 5 parameters the node's profiles miss some values and a conclusion; docs/reproduce says why. The times and
 /// speed-ups are within their tolerance with every seed.
 #[test]
 fn node_power_capping_2023_misses_caps_and_savings_but_no_time() {
@@ -120,14 +137,19 @@ fn a_reproduction_says_what_was_fitted_and_how_far_held_out_values_are_off() {
     assert_eq!(values.as_u64(), Some(fitted as u64), "{fit}");
     let held_out = fit["held_out"].as_array().unwrap();
     let without: Vec<&Value> = held_out.iter().map(|fit| &fit["without"]).collect();
-    assert_eq!(without, ["1 GPU", "2 GPUs", "4 GPUs", "8 GPUs"]);
-    let counts = held_out.iter().map(|fit| fit["values"].as_u64().unwrap());
+    assert_eq!(
+        without,
+        ["1 GPU", "2 GPUs", "4 GPUs", "8 GPUs", "figure 7", "table 1"]
+    );
+    let counts = held_out[..4]
+        .iter()
+        .map(|fit| fit["values"].as_u64().unwrap());
     assert_eq!(counts.sum::<u64>(), fitted as u64);
     let folder = folder();
     let args = ["reproduce", "node-power-capping-2023", "--summary"];
     let shown = text(&sweetspot(folder.path(), &args).stdout);
     assert!(shown.contains("5 free parameters were fitted to 13 independent values."));
-    assert!(shown.contains("  held out: without 8 GPUs: 6 values, off by up to"));
+    assert!(shown.contains("  held out: without 8 GPUs: 6 values, off by"));
 }
 
 /// Every tolerance is met, but two of 24 best settings are not those of the paper; docs/reproduce.md says why.

@@ -54,6 +54,9 @@ pub struct Fit {
     pub values: usize,
     /// The predictions of values by fits that did not use them.
     pub held_out: Vec<HeldOut>,
+    /// The profiles of the study that are not as they were fitted, because somebody has changed them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub changed_profiles: Vec<String>,
 }
 
 /// The predictions of some published values by a fit to the others.
@@ -63,9 +66,15 @@ pub struct HeldOut {
     pub without: String,
     /// The number of values that were held out.
     pub values: usize,
-    /// The largest deviation of a time or a speed-up, as a fraction of the published value.
+    /// The mean deviation of times, energies and speed-ups, whatever their sign, as a fraction of the published values.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mean_relative: Option<f64>,
+    /// The largest deviation of a time, an energy or a speed-up, as a fraction of the published value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub largest_relative: Option<f64>,
+    /// The mean deviation of published percentages, whatever their sign, in percentage points.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mean_points: Option<f64>,
     /// The largest deviation of a published percentage, in percentage points.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub largest_points: Option<f64>,

@@ -18,6 +18,14 @@ pub enum PapersError {
     /// The description of a network cannot be used.
     #[error(transparent)]
     Network(#[from] NetworkError),
+    /// The constants of a study cannot be read.
+    #[error("the constants of {study} cannot be read: {reason}")]
+    Constants {
+        /// The name of the study.
+        study: &'static str,
+        /// What is wrong in the file, and where.
+        reason: String,
+    },
     /// A simulation cannot be run.
     #[error(transparent)]
     Simulation(#[from] SimulationError),

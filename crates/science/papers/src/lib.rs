@@ -19,7 +19,10 @@ pub mod power_capping_2022;
 
 mod deviations;
 mod error;
+mod fingerprint;
+mod held_out;
 mod origin;
+mod parameter;
 mod profiles;
 mod reproduction;
 mod row;
@@ -27,11 +30,14 @@ mod simulated_runs;
 mod tables;
 
 pub use deviations::{
-    Column, DeviationKind, HeldOut, SimulatorDeviations, Table, Value, deviations, deviations_of,
-    studies,
+    Column, DeviationKind, HeldOut, IsWanted, SimulatorDeviations, Table, Value, compare_rows,
+    compare_with, deviations, studies,
 };
 pub use error::PapersError;
+pub use fingerprint::ProfileFingerprint;
+pub use held_out::{StoredFit, deviations_of, is_held_out, stored_fits};
 pub use origin::{OriginCounts, ValueOrigin};
+pub use parameter::{Parameter, ParameterProfile, ParameterValue};
 pub use profiles::Profiles;
 pub use reproduction::{FitSummary, Reproduction, papers, reproduce};
 pub use row::{Conclusion, CountedTolerance, Judgement, Label, ReproducedRow, ValueKind};

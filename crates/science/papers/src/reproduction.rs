@@ -5,11 +5,12 @@
 
 use crate::batch_sizer_2021::JobResult;
 use crate::deviations::HeldOut;
+use crate::held_out::deviations_of;
 use crate::origin::OriginCounts;
 use crate::row::{Conclusion, CountedTolerance, ReproducedRow};
 use crate::{
-    PapersError, SweepRunner, batch_sizer_2021, dvfs_2019, multi_gpu_2018, node_power_capping_2023,
-    power_capping_2022,
+    PapersError, Profiles, SweepRunner, batch_sizer_2021, dvfs_2019, multi_gpu_2018,
+    node_power_capping_2023, power_capping_2022,
 };
 
 /// A published study beside its reproduction.
@@ -44,6 +45,8 @@ pub struct FitSummary {
     pub values: usize,
     /// The predictions of values that a fit did not use.
     pub held_out: Vec<HeldOut>,
+    /// The profiles that are not as they were fitted, because somebody has changed them.
+    pub changed_profiles: Vec<String>,
 }
 
 impl Reproduction {
@@ -91,10 +94,26 @@ pub fn reproduce(
     threads: std::num::NonZeroUsize,
 ) -> Result<Option<Reproduction>, PapersError> {
     let paper = paper.replace('_', "-");
-    let found = PAPERS.iter().find(|(name, _)| *name == paper);
-    found
-        .map(|(_, reproduce)| reproduce(&mut SweepRunner::new(seed, threads)))
-        .transpose()
+    let Some((_, run)) = PAPERS.iter().find(|(name, _)| *name == paper) else {
+        return Ok(None);
+    };
+    let reproduction = run(&mut SweepRunner::new(seed, threads))?;
+    let compared = deviations_of(&paper.replace('-', "_"), &Profiles::built_in()?)?;
+    let fit = compared.map(|compared| FitSummary {
+        held_out: compared.held_out,
+        changed_profiles: compared.changed_profiles,
+        // A study may count what it was fitted to itself.
+        ..reproduction.fit.clone().unwrap_or(FitSummary {
+            free_parameters: compared.free_parameters,
+            values: compared.values,
+            held_out: Vec::new(),
+            changed_profiles: Vec::new(),
+        })
+    });
+    Ok(Some(Reproduction {
+        fit,
+        ..reproduction
+    }))
 }
 
 /// A function that reproduces one published study.

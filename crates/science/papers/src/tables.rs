@@ -11,21 +11,26 @@ include!(concat!(env!("OUT_DIR"), "/published.rs"));
 pub enum PublishedError {
     /// The table is not part of this build.
     #[error("the published table {0} is not part of this build (data/published)")]
-    Absent(&'static str),
+    Absent(String),
     /// The table is damaged.
     #[error("the published table {file} cannot be read: {reason}")]
     Damaged {
         /// The name of the table's file.
-        file: &'static str,
+        file: String,
         /// What is wrong in the file, and where.
         reason: String,
     },
 }
 
+/// The text of a table; `None` if it was not present when the program was built.
+pub(crate) fn table_text(file: &str) -> Option<&'static str> {
+    let found = TABLES.iter().find(|(name, _)| *name == file);
+    found.map(|(_, text)| *text)
+}
+
 /// Reads all rows of a table.
 pub(crate) fn read_rows<T: DeserializeOwned>(file: &'static str) -> Result<Vec<T>, PublishedError> {
-    let table = TABLES.iter().find(|(name, _)| *name == file);
-    let (_, text) = table.ok_or(PublishedError::Absent(file))?;
+    let text = table_text(file).ok_or_else(|| PublishedError::Absent(file.to_owned()))?;
     csv::Reader::from_reader(text.as_bytes())
         .deserialize()
         .map(|row| row.map_err(|error| damaged(file, error.to_string())))
@@ -34,7 +39,10 @@ pub(crate) fn read_rows<T: DeserializeOwned>(file: &'static str) -> Result<Vec<T
 
 /// The error of a damaged table.
 pub(crate) fn damaged(file: &'static str, reason: String) -> PublishedError {
-    PublishedError::Damaged { file, reason }
+    PublishedError::Damaged {
+        file: file.to_owned(),
+        reason,
+    }
 }
 
 /// The profile name of a network, by the name that a paper prints.

@@ -46,16 +46,22 @@ pub fn reproduction_json(study: &Reproduction) -> document::Reproduction {
 /// Makes the entry that says how the profiles were fitted.
 fn fit(fit: &FitSummary) -> document::Fit {
     let held_out = fit.held_out.iter();
-    let held_out = held_out.map(|held_out| document::HeldOut {
-        without: held_out.without.clone(),
-        values: held_out.count(),
-        largest_relative: held_out.largest(DeviationKind::Relative),
-        largest_points: held_out.largest(DeviationKind::Difference),
+    let held_out = held_out.map(|held_out| {
+        let of = |kind| held_out.mean_and_largest(kind);
+        document::HeldOut {
+            without: held_out.without.clone(),
+            values: held_out.count(),
+            mean_relative: of(DeviationKind::Relative).map(|both| both.0),
+            largest_relative: of(DeviationKind::Relative).map(|both| both.1),
+            mean_points: of(DeviationKind::Difference).map(|both| both.0),
+            largest_points: of(DeviationKind::Difference).map(|both| both.1),
+        }
     });
     document::Fit {
         free_parameters: fit.free_parameters,
         values: fit.values,
         held_out: held_out.collect(),
+        changed_profiles: fit.changed_profiles.clone(),
     }
 }
 

@@ -45,7 +45,18 @@ fn summary(study: &SimulatorDeviations) -> Vec<Line> {
     }
     let held_out = study.held_out.iter();
     lines.extend(held_out.map(|held_out| Line::new(format!("  held out: {held_out}"))));
+    lines.extend(describe_changed_profiles(&study.changed_profiles).map(Line::new));
     lines
+}
+
+/// Says which profiles are not as they were fitted; nothing if all are.
+pub fn describe_changed_profiles(changed: &[String]) -> Option<String> {
+    (!changed.is_empty()).then(|| {
+        format!(
+            "  changed profiles: {}; they are not as they were fitted, and held-out errors are those of the fitted ones",
+            changed.join(", ")
+        )
+    })
 }
 
 /// Makes a table of published and simulated values.

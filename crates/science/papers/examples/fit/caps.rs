@@ -6,7 +6,7 @@ use std::error::Error;
 use sweetspot_decide::{Objective, Outcome};
 use sweetspot_papers::node_power_capping_2023::tables::read_node_facts;
 use sweetspot_papers::power_capping_2022::tables::read_cap_rows;
-use sweetspot_papers::{Profiles, deviations_of};
+use sweetspot_papers::{Profiles, compare_with};
 use sweetspot_quantity::Watts;
 use sweetspot_study::EnergyOf;
 
@@ -69,7 +69,7 @@ fn objective(name: &str) -> Option<Objective> {
 pub fn loss(part: &Part, profiles: &Profiles) -> Result<f64, Box<dyn Error>> {
     let name = format!("{}@{}", part.network, part.study);
     if part.network.is_empty() {
-        let deviations = deviations_of(&part.study, profiles)?.ok_or("no such study")?;
+        let deviations = compare_with(&part.study, profiles)?.ok_or("no such study")?;
         let all = crate::residuals::residuals_of(&deviations).into_iter();
         // A part of the tolerance is left to the noise of the runs.
         return Ok(all
@@ -82,7 +82,7 @@ pub fn loss(part: &Part, profiles: &Profiles) -> Result<f64, Box<dyn Error>> {
             .map(|cap| Watts::new(f64::from(cap)));
         let gpus = [part.gpu.as_str(); 8];
         let curve = profiles.curve(&gpus, Some(&part.study), &name, EnergyOf::Node, 8, caps)?;
-        let deviations = deviations_of(&part.study, profiles)?.ok_or("no such study")?;
+        let deviations = compare_with(&part.study, profiles)?.ok_or("no such study")?;
         let mut total: f64 = crate::residuals::residuals_of(&deviations)
             .into_iter()
             .map(penalty)

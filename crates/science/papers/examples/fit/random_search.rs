@@ -3,102 +3,76 @@
 
 use std::error::Error;
 
-use sweetspot_papers::Profiles;
+use sweetspot_papers::{ParameterProfile, Profiles};
 use sweetspot_stats::Seed;
 
+use crate::candidate::{Candidate, rounded, stored_profiles};
 use crate::caps::{Part, loss, parts};
-use crate::{
-    File, FittedNumber, ProfileKind, files_of, parameters, profiles, rounded, with_values,
-};
+use crate::write::write;
 
-/// The profiles of a study and the numbers in them that are fitted.
-struct StudyProfiles {
-    study: String,
-    files: Vec<File>,
-    parameters: Vec<FittedNumber>,
-    values: Vec<f64>,
+/// The indices of the parameters of each block: a workload on one GPU, a GPU, a node.
+fn blocks(candidate: &Candidate) -> Vec<Vec<usize>> {
+    let mut blocks: Vec<(String, Vec<usize>)> = Vec::new();
+    for (index, parameter) in candidate.parameters.iter().enumerate() {
+        let gpu = parameter.key.strip_prefix("on.").unwrap_or_default();
+        let gpu = gpu.split('.').next().unwrap_or_default();
+        let name = format!("{} {gpu}", parameter.profile);
+        match blocks.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, parameters)) => parameters.push(index),
+            None => blocks.push((name, vec![index])),
+        }
+    }
+    blocks
+        .into_iter()
+        .map(|(_, parameters)| parameters)
+        .collect()
 }
 
-impl StudyProfiles {
-    fn read(study: &str) -> Result<Self, Box<dyn Error>> {
-        let files = files_of(study)?;
-        let parameters = parameters(&files)?;
-        Ok(Self {
-            study: study.to_owned(),
-            values: parameters.iter().map(|parameter| parameter.start).collect(),
-            files,
-            parameters,
-        })
-    }
-
-    /// The indices of the parameters of each block: a workload on one GPU, a GPU, a node.
-    fn blocks(&self) -> Vec<Vec<usize>> {
-        let mut blocks: Vec<(String, Vec<usize>)> = Vec::new();
-        for (index, parameter) in self.parameters.iter().enumerate() {
-            let entry = match parameter.keys[0].as_str() {
-                "on" => parameter.keys[1].as_str(),
-                _ => "",
-            };
-            let name = format!("{} {entry}", parameter.file);
-            match blocks.iter_mut().find(|(known, _)| *known == name) {
-                Some((_, parameters)) => parameters.push(index),
-                None => blocks.push((name, vec![index])),
-            }
+/// Whether a part depends on a block.
+fn affects(candidate: &Candidate, block: &[usize], part: &Part) -> bool {
+    let parameter = &candidate.parameters[block[0]];
+    let study = &candidate.study;
+    match &parameter.profile {
+        ParameterProfile::Gpu(gpu) => part.depends_on(study, None, Some(gpu)),
+        ParameterProfile::Node(_) | ParameterProfile::Study(_) => {
+            part.depends_on(study, None, None)
         }
-        blocks
-            .into_iter()
-            .map(|(_, parameters)| parameters)
-            .collect()
-    }
-
-    /// Whether a part depends on a block.
-    fn affects(&self, block: &[usize], part: &Part) -> bool {
-        let parameter = &self.parameters[block[0]];
-        let file = &self.files[parameter.file];
-        let stem = file.stem();
-        match file.kind {
-            ProfileKind::Gpu => part.depends_on(&self.study, None, Some(&stem)),
-            ProfileKind::Node => part.depends_on(&self.study, None, None),
-            ProfileKind::Workload => {
-                let entry = parameter
-                    .keys
-                    .get(1)
-                    .and_then(|key| key.parse::<usize>().ok());
-                let on = file.document.get("on").and_then(|item| item.get(entry?));
-                let gpu = on.and_then(|on| on.get("gpu")).and_then(|gpu| gpu.as_str());
-                part.depends_on(&self.study, stem.split('.').next(), gpu)
-            }
+        ParameterProfile::Workload(name, _) => {
+            let gpu = parameter.key.strip_prefix("on.");
+            let gpu = gpu.and_then(|rest| rest.split('.').next());
+            part.depends_on(study, name.split('@').next(), gpu)
         }
     }
 }
 
-/// The built-in profiles with those of the studies replaced.
-fn with_studies(
+/// The built-in profiles with the candidates' values.
+fn with_candidates(
     built_in: &Profiles,
-    studies: &[StudyProfiles],
+    candidates: &[Candidate],
 ) -> Result<Profiles, Box<dyn Error>> {
-    studies.iter().try_fold(built_in.clone(), |known, study| {
-        let files = with_values(&study.files, &study.parameters, &study.values);
-        profiles(&known, &study.study, &files)
-    })
+    candidates
+        .iter()
+        .try_fold(built_in.clone(), |known, candidate| {
+            candidate.profiles(&known)
+        })
 }
 
 /// Fits everything in these studies by a number of random steps.
-pub fn run(studies: &str, steps: usize, write: bool) -> Result<(), Box<dyn Error>> {
-    let built_in = Profiles::built_in()?;
+pub fn run(studies: &str, steps: usize, is_written: bool) -> Result<(), Box<dyn Error>> {
+    let built_in = stored_profiles()?;
     let mut fitted = Vec::new();
     let mut judged = Vec::new();
     for study in studies.split(',') {
-        fitted.push(StudyProfiles::read(study)?);
+        fitted.push(Candidate::built_in(study)?);
         judged.extend(parts(study)?);
     }
-    let start = with_studies(&built_in, &fitted)?;
+    let start = with_candidates(&built_in, &fitted)?;
     let of = |part: &Part, profiles: &Profiles| loss(part, profiles).unwrap_or(f64::INFINITY);
     let mut losses: Vec<f64> = judged.iter().map(|part| of(part, &start)).collect();
     let blocks: Vec<(usize, Vec<usize>)> = fitted
         .iter()
         .enumerate()
-        .flat_map(|(study, fitted)| fitted.blocks().into_iter().map(move |block| (study, block)))
+        .flat_map(|(study, fitted)| blocks(fitted).into_iter().map(move |block| (study, block)))
         .collect();
     println!("# loss: {:.3}", losses.iter().sum::<f64>());
     for step in 0..steps {
@@ -109,16 +83,16 @@ pub fn run(studies: &str, steps: usize, write: bool) -> Result<(), Box<dyn Error
         for index in block {
             let draw = seed.number(*index as u64);
             if draw.label("moves").uniform() < 0.7 {
-                let bounds = fitted[*study].parameters[*index].bounds;
+                let bounds = fitted[*study].bounds[*index];
                 let value = &mut fitted[*study].values[*index];
                 let moved = *value + size * value.abs().max(0.01 * bounds.high) * draw.normal();
                 *value = moved.clamp(bounds.low, bounds.high);
             }
         }
         let moved: Vec<usize> = (0..judged.len())
-            .filter(|part| fitted[*study].affects(block, &judged[*part]))
+            .filter(|part| affects(&fitted[*study], block, &judged[*part]))
             .collect();
-        let trial = with_studies(&built_in, &fitted);
+        let trial = with_candidates(&built_in, &fitted);
         let own = |part: &usize| match &trial {
             Ok(profiles) => of(&judged[*part], profiles),
             Err(_) => f64::INFINITY,
@@ -140,20 +114,16 @@ pub fn run(studies: &str, steps: usize, write: bool) -> Result<(), Box<dyn Error
     for (part, loss) in judged.iter().zip(&losses) {
         println!("# {part:?}: {loss:.3}");
     }
-    for study in &mut fitted {
-        study.values = study.values.iter().map(|value| rounded(*value)).collect();
-        for (parameter, value) in study.parameters.iter().zip(&study.values) {
-            let name = study.files[parameter.file].stem();
-            println!(
-                "{name} {} = {value} {}",
-                parameter.keys.join("."),
-                parameter.unit
-            );
-        }
-        for file in with_values(&study.files, &study.parameters, &study.values) {
-            if write {
-                std::fs::write(&file.path, file.document.to_string())?;
-            }
+    for candidate in &mut fitted {
+        candidate.values = candidate
+            .values
+            .iter()
+            .map(|value| rounded(*value))
+            .collect();
+        candidate.print();
+        if is_written {
+            let profiles = candidate.profiles(&built_in)?;
+            write(&candidate.study, candidate, &profiles)?;
         }
     }
     Ok(())

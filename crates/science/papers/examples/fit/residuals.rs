@@ -1,44 +1,46 @@
 //! The deviations of a study that a fit reduces.
 
-use sweetspot_papers::{SimulatorDeviations, ValueOrigin};
+use sweetspot_papers::{SimulatorDeviations, ValueOrigin, is_held_out};
 
-/// Prints the rows whose label begins with a text, which were not fitted.
-pub fn print_rows(deviations: &SimulatorDeviations, label: &str) {
-    for (row, values) in deviations.tables.iter().flat_map(|table| &table.rows) {
-        if row.starts_with(label) {
-            for value in values {
-                println!(
-                    "# {row}: published {}, here {:.3}",
-                    value.published, value.here
-                );
+/// Prints the rows that were not fitted.
+pub fn print_rows(deviations: &SimulatorDeviations, without: &str) {
+    for table in &deviations.tables {
+        for (label, values) in &table.rows {
+            if is_held_out(without, &table.title, label) {
+                for value in values {
+                    let (published, here) = (value.published, value.here);
+                    println!("# {label}: published {published}, here {here:.3}");
+                }
             }
         }
     }
 }
 
-/// The deviation of each value relative to its tolerance; values without a tolerance count little.
+/// The deviation of each fitted value relative to its tolerance.
 pub fn residuals_of(deviations: &SimulatorDeviations) -> Vec<f64> {
     residuals_without(deviations, "")
 }
 
-/// The same, without the rows whose label begins with a text, if it is not empty.
+/// The same, without a table or some rows, if the text that names them is not empty.
 pub fn residuals_without(deviations: &SimulatorDeviations, without: &str) -> Vec<f64> {
-    // Best caps jump, so that there is no derivative.
-    let smooth = deviations
-        .tables
-        .iter()
-        .filter(|table| !table.title.ends_with("caps"));
-    let is_used = |label: &str| without.is_empty() || !label.starts_with(without);
-    let rows = smooth.flat_map(|table| table.rows.iter().map(move |row| (row, &table.columns)));
-    let rows = rows.filter(|((label, _), _)| is_used(label));
-    let values = rows.flat_map(|((_, values), columns)| values.iter().zip(columns));
-    // Predicted values stay predicted, and derived ones would count twice.
-    let values =
-        values.filter(|(value, _)| matches!(value.origin, None | Some(ValueOrigin::Fitted)));
-    let values = values.map(|(value, column)| match value.tolerance {
-        Some(0.0) => 0.0,
-        Some(tolerance) => value.deviation(column.deviation_kind) / tolerance,
-        None => 0.05 * value.deviation(column.deviation_kind),
-    });
-    values.collect()
+    let mut residuals = Vec::new();
+    for table in &deviations.tables {
+        for (label, values) in &table.rows {
+            if !without.is_empty() && is_held_out(without, &table.title, label) {
+                continue;
+            }
+            for (value, column) in values.iter().zip(&table.columns) {
+                // Predicted values stay predicted, and derived ones would count twice.
+                if matches!(value.origin, None | Some(ValueOrigin::Fitted)) {
+                    residuals.push(match value.tolerance {
+                        // Best settings jump, so that there is no derivative.
+                        Some(0.0) => 0.0,
+                        Some(tolerance) => value.deviation(column.deviation_kind) / tolerance,
+                        None => 0.05 * value.deviation(column.deviation_kind),
+                    });
+                }
+            }
+        }
+    }
+    residuals
 }

@@ -10,10 +10,11 @@ use super::boards::{ALGORITHMS, BOARDS, Board, NETWORKS, RAISED_CLOCK_MHZ, TURIN
 use super::tables::{SavingCell, read_savings, read_text_facts};
 use crate::PapersError;
 use crate::Profiles;
+use crate::ValueOrigin;
 use crate::deviations::{Column, SimulatorDeviations, Table, Value};
 
 /// The name of the study, which selects the workload profiles.
-const STUDY: &str = "dvfs_2019";
+pub const STUDY: &str = "dvfs_2019";
 
 /// One simulated configuration of the study and its results.
 struct Sample {
@@ -131,12 +132,12 @@ pub fn compare(profiles: &Profiles) -> Result<SimulatorDeviations, PapersError> 
     }
     let values = networks.len() + algorithms.len() + facts.len();
     let averages = averages(&networks, &algorithms)?;
-    let gpus = BOARDS.map(|board| board.gpu);
     Ok(SimulatorDeviations {
         study: STUDY.to_owned(),
-        free_parameters: profiles.count_fitted(STUDY, &gpus, &[]),
+        free_parameters: profiles.parameters(STUDY).len(),
         values,
         held_out: Vec::new(),
+        changed_profiles: Vec::new(),
         tables: vec![
             Table {
                 title: "table III: energy saved by the best core clock, over all algorithms, batches and memory clocks"
@@ -192,7 +193,7 @@ fn averages(
             published: fact.value,
             here: here.iter().sum::<f64>() / here.len() as f64,
             tolerance: Some(1.0),
-            origin: None,
+            origin: Some(ValueOrigin::Derived),
         };
         let label = format!("{gpu} {}, average", fact.of);
         rows.push((label.trim().to_owned(), vec![value]));
@@ -206,7 +207,7 @@ fn percentage(published: f64, here: f64) -> Value {
         published: 100.0 * published,
         here: 100.0 * here,
         tolerance: Some(2.0),
-        origin: None,
+        origin: Some(ValueOrigin::Fitted),
     }
 }
 
@@ -266,7 +267,7 @@ fn alexnet_1024_rows(samples: &[Sample], board: &Board) -> Vec<(String, Vec<Valu
                 published: 945.0,
                 here: best,
                 tolerance: Some(0.0),
-                origin: None,
+                origin: Some(ValueOrigin::Fitted),
             },
         ),
     ]

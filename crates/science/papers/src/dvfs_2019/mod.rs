@@ -3,8 +3,12 @@
 mod boards;
 mod deviations;
 mod reproduction;
+mod structure;
 pub mod tables;
 mod text_claims;
 
-pub(crate) use deviations::compare;
+pub use structure::{FrameworkConstants, StudyConstants};
+
+pub(crate) use deviations::{STUDY, compare};
 pub(crate) use reproduction::{PAPER, reproduce};
+pub(crate) use structure::derive_workloads;

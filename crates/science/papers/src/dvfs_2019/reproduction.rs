@@ -11,6 +11,7 @@ use super::tables::{SavingCell, TextFact, read_boards, read_savings, read_text_f
 use super::text_claims::{conclusions, text_rows};
 use crate::PapersError;
 use crate::Reproduction;
+use crate::ValueOrigin;
 use crate::row::{Judgement, Label, ReproducedRow, Rows, ValueKind};
 use crate::simulated_runs::SweepRunner;
 
@@ -196,7 +197,7 @@ pub fn reproduce(runner: &mut SweepRunner) -> Result<Reproduction, PapersError> 
 
 /// The rows of table I: the highest and the default core clock of each board.
 fn table_1() -> Result<Vec<ReproducedRow>, PapersError> {
-    let mut rows = Rows::new("I");
+    let mut rows = Rows::new("I").with_origin(ValueOrigin::Input);
     for printed in read_boards()? {
         let Some(board) = BOARDS.iter().find(|board| board.gpu == printed.gpu) else {
             continue;
@@ -223,7 +224,7 @@ fn savings(
     cells: &[SavingCell],
     samples: &[Sample],
 ) -> Vec<ReproducedRow> {
-    let mut rows = Rows::new(table);
+    let mut rows = Rows::new(table).with_origin(ValueOrigin::Fitted);
     for cell in cells {
         let Some(board) = BOARDS.iter().find(|board| board.gpu == cell.gpu) else {
             continue;
@@ -256,7 +257,7 @@ fn averages(
     table_3: &[ReproducedRow],
     table_4: &[ReproducedRow],
 ) -> Vec<ReproducedRow> {
-    let mut rows = Rows::new("sections IV-A and IV-B, averages");
+    let mut rows = Rows::new("sections IV-A and IV-B, averages").with_origin(ValueOrigin::Derived);
     for fact in text.iter().filter(|fact| fact.what == "average_saving_pct") {
         let has = |row: &&ReproducedRow, what: &str| {
             row.row.iter().any(|(_, label)| *label == Label::from(what))

@@ -6,6 +6,7 @@ use sweetspot_sim::Mode;
 use super::boards::{ALGORITHMS, BOARDS, Board, NETWORKS, RAISED_CLOCK_MHZ, TURING, VOLTA};
 use super::reproduction::{Sample, by_clock, saving};
 use super::tables::TextFact;
+use crate::ValueOrigin;
 use crate::row::{Conclusion, Judgement, Label, ReproducedRow, Rows, ValueKind, range_of};
 
 /// The number of parameters of a network.
@@ -21,7 +22,7 @@ const SPEED_GAIN: ValueKind = ValueKind::difference("speed_gain", "speed gained 
 /// The rows for the numbers on speed and power in the text. They have no tolerance, because `deviations.rs` compares
 /// them without noise.
 pub fn text_rows(text: &[TextFact], samples: &[Sample]) -> Vec<ReproducedRow> {
-    let mut rows = Rows::new("the text");
+    let mut rows = Rows::new("the text").with_origin(ValueOrigin::Fitted);
     let speed = |sample: &Sample| sample.items_per_s;
     for fact in text {
         let mode = match fact.of.as_str() {
@@ -96,6 +97,10 @@ pub fn text_rows(text: &[TextFact], samples: &[Sample]) -> Vec<ReproducedRow> {
                     "error in table II: GoogLeNet has about 7 million parameters; `sweetspot network` counts them"
                         .to_owned(),
                 );
+                // Nothing is simulated for it.
+                if let Some(row) = rows.rows.last_mut() {
+                    row.origin = None;
+                }
             }
             _ => {}
         }

@@ -7,7 +7,8 @@ use sweetspot_study::EnergyOf;
 use super::tables::read_batch_rows;
 use crate::PapersError;
 use crate::Profiles;
-use crate::deviations::{Column, SimulatorDeviations, Table, Value};
+use crate::ValueOrigin;
+use crate::deviations::{Column, IsWanted, SimulatorDeviations, Table, Value};
 
 /// The name of the study, which selects the workload profiles.
 const STUDY: &str = "h200";
@@ -18,10 +19,20 @@ const GPU: &str = "nvidia_h200";
 /// varies.
 const MIN_GPU_BOUND_BATCH: u64 = 64;
 
+/// The title of the table of deviations.
+const TITLE: &str = "measured by batch size: tolerance 10 % from a batch of 64 on, 35 % below";
+
 /// Compares the simulated throughput and power at each batch size with the measurements.
-pub fn compare(profiles: &Profiles) -> Result<SimulatorDeviations, PapersError> {
+pub fn compare(
+    profiles: &Profiles,
+    is_wanted: IsWanted<'_>,
+) -> Result<SimulatorDeviations, PapersError> {
     let mut rows = Vec::new();
     for (mode, row) in read_batch_rows()? {
+        let label = format!("{} {mode}, batch {}", row.network, row.batch);
+        if !is_wanted(TITLE, &label) {
+            continue;
+        }
         let variant = Variant {
             mode: Some(mode),
             ..Variant::default()
@@ -39,10 +50,10 @@ pub fn compare(profiles: &Profiles) -> Result<SimulatorDeviations, PapersError> 
             published,
             here,
             tolerance,
-            origin: None,
+            origin: Some(ValueOrigin::Fitted),
         };
         rows.push((
-            format!("{} {mode}, batch {}", row.network, row.batch),
+            label,
             vec![
                 value(row.samples_per_s, here.items / here.time.get()),
                 value(row.mean_w, (here.energy / here.time).get()),
@@ -51,12 +62,12 @@ pub fn compare(profiles: &Profiles) -> Result<SimulatorDeviations, PapersError> 
     }
     Ok(SimulatorDeviations {
         study: STUDY.to_owned(),
-        free_parameters: profiles.count_fitted(STUDY, &[GPU], &[]),
+        free_parameters: profiles.parameters(STUDY).len(),
         values: 2 * rows.len(),
         held_out: Vec::new(),
+        changed_profiles: Vec::new(),
         tables: vec![Table {
-            title: "measured by batch size: tolerance 10 % from a batch of 64 on, 35 % below"
-                .to_owned(),
+            title: TITLE.to_owned(),
             columns: vec![Column::relative("items/s", 0), Column::relative("W", 1)],
             rows,
         }],

@@ -62,9 +62,10 @@ pub fn compare(profiles: &Profiles) -> Result<SimulatorDeviations, PapersError> 
         .filter(|(value, _)| value.tolerance.is_some());
     Ok(SimulatorDeviations {
         study: STUDY.to_owned(),
-        free_parameters: profiles.count_fitted(STUDY, &[PASCAL, MAXWELL], &[STUDY]),
+        free_parameters: profiles.parameters(STUDY).len(),
         values: judged.count(),
         held_out: Vec::new(),
+        changed_profiles: Vec::new(),
         tables,
     })
 }

@@ -72,9 +72,10 @@ pub fn reproduce(runner: &mut SweepRunner) -> Result<Reproduction, PapersError> 
     conclusions.push(best_approach(&measured, &cells, &read_accuracies()?));
     Ok(Reproduction {
         fit: Some(FitSummary {
-            free_parameters: profiles.count_fitted(STUDY, &[PASCAL, MAXWELL], &[STUDY]),
+            free_parameters: profiles.parameters(STUDY).len(),
             values: fitted_values(&rows),
             held_out: Vec::new(),
+            changed_profiles: Vec::new(),
         }),
         paper: PAPER,
         source: SOURCE,

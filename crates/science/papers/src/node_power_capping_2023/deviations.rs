@@ -4,7 +4,6 @@ use sweetspot_decide::{Objective, Outcome};
 use sweetspot_quantity::Watts;
 use sweetspot_study::EnergyOf;
 
-use super::held_out::held_out;
 use super::tables::{NodeFacts, read_node_facts};
 use crate::PapersError;
 use crate::Profiles;
@@ -12,7 +11,7 @@ use crate::ValueOrigin;
 use crate::deviations::{Column, SimulatorDeviations, Table, Value};
 
 /// The name of the study, which selects the workload profiles.
-pub const STUDY: &str = "node_power_capping_2023";
+const STUDY: &str = "node_power_capping_2023";
 /// The profile of the paper's GPUs.
 const GPU: &str = "quadro_rtx_6000";
 /// The default power cap of a GPU in watts.
@@ -20,7 +19,7 @@ const DEFAULT_CAP: f64 = 260.0;
 /// The power cap of a GPU that the paper recommends, in watts.
 const RECOMMENDED_CAP: f64 = 170.0;
 /// The numbers of GPUs that the paper used.
-pub const GPU_COUNTS: [u64; 4] = [1, 2, 4, 8];
+const GPU_COUNTS: [u64; 4] = [1, 2, 4, 8];
 
 /// The time and energy of the node at each power cap in watts.
 struct Curve(Vec<(f64, Outcome)>);
@@ -98,10 +97,9 @@ impl Curves {
 }
 
 /// A published value about a number of GPUs, beside the simulated one.
-pub struct NodeRow {
-    pub gpus: u64,
-    pub label: String,
-    pub value: Value,
+struct NodeRow {
+    label: String,
+    value: Value,
 }
 
 impl NodeRow {
@@ -111,7 +109,6 @@ impl NodeRow {
             _ => format!("{gpus} GPUs"),
         };
         Self {
-            gpus,
             label: format!("{count}: {label}"),
             value: Value {
                 published,
@@ -130,7 +127,7 @@ impl NodeRow {
     }
 
     /// The row as one that no parameter follows from.
-    pub fn predicted(mut self, tolerance: f64) -> Self {
+    fn predicted(mut self, tolerance: f64) -> Self {
         self.value.origin = Some(ValueOrigin::Predicted);
         self.value.tolerance = Some(tolerance);
         self
@@ -138,10 +135,10 @@ impl NodeRow {
 }
 
 /// A table of published values, beside the simulated ones.
-pub struct NodeTable {
-    pub title: &'static str,
-    pub column: Column,
-    pub rows: Vec<NodeRow>,
+struct NodeTable {
+    title: &'static str,
+    column: Column,
+    rows: Vec<NodeRow>,
 }
 
 impl From<NodeTable> for Table {
@@ -162,15 +159,16 @@ pub fn compare(profiles: &Profiles) -> Result<SimulatorDeviations, PapersError> 
     let fitted = rows.filter(|row| row.value.origin == Some(ValueOrigin::Fitted));
     Ok(SimulatorDeviations {
         study: STUDY.to_owned(),
-        free_parameters: profiles.count_fitted(STUDY, &[], &[STUDY]),
+        free_parameters: profiles.parameters(STUDY).len(),
         values: fitted.count(),
         tables: tables.into_iter().map(Table::from).collect(),
-        held_out: held_out(profiles)?,
+        held_out: Vec::new(),
+        changed_profiles: Vec::new(),
     })
 }
 
 /// The tables of the paper, beside the values that these profiles give.
-pub fn node_tables(profiles: &Profiles) -> Result<Vec<NodeTable>, PapersError> {
+fn node_tables(profiles: &Profiles) -> Result<Vec<NodeTable>, PapersError> {
     let facts = read_node_facts()?;
     let curves = Curves::new(profiles)?;
     let (gains, caps) = table_1(&facts, curves.of(8));

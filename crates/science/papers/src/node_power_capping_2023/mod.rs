@@ -1,7 +1,6 @@
 //! node_power_capping_2023: Power capping of several GPUs with a node meter.
 
 mod deviations;
-mod held_out;
 mod reproduction;
 pub mod tables;
 

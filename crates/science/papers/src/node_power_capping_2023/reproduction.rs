@@ -4,12 +4,10 @@
 use sweetspot_decide::Objective;
 use sweetspot_study::{AxisText, Definition, EnergyOf};
 
-use super::deviations::compare;
 use super::tables::{NodeFacts, read_node_facts};
-use crate::reproduction::FitSummary;
 use crate::row::{Conclusion, Judgement, Label, ReproducedRow, Rows, ValueKind};
 use crate::simulated_runs::{CapCurve, SweepRunner};
-use crate::{PapersError, Profiles, Reproduction, ValueOrigin};
+use crate::{PapersError, Reproduction, ValueOrigin};
 
 /// The name of the paper on the command line.
 pub const PAPER: &str = "node-power-capping-2023";
@@ -76,17 +74,7 @@ pub fn reproduce(runner: &mut SweepRunner) -> Result<Reproduction, PapersError> 
         counted_tolerances: Vec::new(),
         not_reproduced: Vec::new(),
         jobs: Vec::new(),
-        fit: Some(fit_summary()?),
-    })
-}
-
-/// The number of fitted parameters and of the values that they were fitted to, and the values held out.
-fn fit_summary() -> Result<FitSummary, PapersError> {
-    let deviations = compare(&Profiles::built_in()?)?;
-    Ok(FitSummary {
-        free_parameters: deviations.free_parameters,
-        values: deviations.values,
-        held_out: deviations.held_out,
+        fit: None,
     })
 }
 
@@ -137,6 +125,8 @@ fn table_1(facts: &NodeFacts, eight: &CapCurve) -> Vec<ReproducedRow> {
             there,
             Judgement::Shown,
         );
+        // Gain and cap are printed above.
+        rows.set_origin(ValueOrigin::Derived);
     }
     rows.rows
 }

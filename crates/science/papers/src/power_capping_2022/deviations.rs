@@ -9,16 +9,28 @@ use sweetspot_study::EnergyOf;
 use super::tables::read_cap_rows;
 use crate::PapersError;
 use crate::Profiles;
-use crate::deviations::{Column, SimulatorDeviations, TWO_PERCENT, Table, Value};
+use crate::ValueOrigin;
+use crate::deviations::{Column, IsWanted, SimulatorDeviations, TWO_PERCENT, Table, Value};
 
 /// The name of the study, which selects the workload profiles.
 const STUDY: &str = "power_capping_2022";
 
+/// The title of the table of deviations.
+const TITLE: &str =
+    "tables 2 and 3: a run at each published cap; a row printed for several metrics counts once";
+
 /// Compares the simulated time and energy at each published cap with the paper.
-pub fn compare(profiles: &Profiles) -> Result<SimulatorDeviations, PapersError> {
+pub fn compare(
+    profiles: &Profiles,
+    is_wanted: IsWanted<'_>,
+) -> Result<SimulatorDeviations, PapersError> {
     let mut rows = Vec::new();
     let mut different = BTreeSet::new();
     for row in read_cap_rows()? {
+        let label = format!("{} {} {:.0} W", row.gpu, row.network, row.power_cap.get());
+        if !is_wanted(TITLE, &label) {
+            continue;
+        }
         let network = format!("{}@{STUDY}", row.network);
         let variant = Variant::default();
         let case = profiles.case(&[&row.gpu], None, &network, &variant, EnergyOf::JobGpus)?;
@@ -27,14 +39,17 @@ pub fn compare(profiles: &Profiles) -> Result<SimulatorDeviations, PapersError> 
             ..Settings::default()
         };
         let here = case.run(settings, case.batch(), 1)?;
+        // A row printed for several metrics has one pair of independent values.
+        let origin = match different.insert(label.clone()) {
+            true => ValueOrigin::Fitted,
+            false => ValueOrigin::Derived,
+        };
         let value = |published: f64, here: f64| Value {
             published,
             here,
             tolerance: Some(TWO_PERCENT.get()),
-            origin: None,
+            origin: Some(origin),
         };
-        let label = format!("{} {} {:.0} W", row.gpu, row.network, row.power_cap.get());
-        different.insert(label.clone());
         rows.push((
             label,
             vec![
@@ -45,12 +60,12 @@ pub fn compare(profiles: &Profiles) -> Result<SimulatorDeviations, PapersError> 
     }
     Ok(SimulatorDeviations {
         study: STUDY.to_owned(),
-        free_parameters: profiles.count_fitted(STUDY, &["tesla_v100_sxm2_16gb", "quadro_rtx_6000"], &[]),
+        free_parameters: profiles.parameters(STUDY).len(),
         values: 2 * different.len(),
         held_out: Vec::new(),
+        changed_profiles: Vec::new(),
         tables: vec![Table {
-            title: "tables 2 and 3: a run at each published cap; a row printed for several metrics counts once"
-                .to_owned(),
+            title: TITLE.to_owned(),
             columns: vec![Column::relative("s", 1), Column::relative("kJ", 3)],
             rows,
         }],

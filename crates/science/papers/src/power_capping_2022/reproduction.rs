@@ -7,6 +7,7 @@ use super::tables::{CapRow, read_cap_rows, read_text_ranges};
 use super::{table_checks, text_claims};
 use crate::PapersError;
 use crate::Reproduction;
+use crate::ValueOrigin;
 use crate::row::{Conclusion, CountedTolerance, Judgement, Label, Rows, ValueKind, range_of};
 use crate::simulated_runs::{CapCurve, SweepRunner, joules};
 
@@ -94,8 +95,10 @@ pub fn reproduce(runner: &mut SweepRunner) -> Result<Reproduction, PapersError> 
     let curves = curves(runner, &printed)?;
     let mut rows = Vec::new();
     for (gpu, table) in GPUS {
-        let mut own = Rows::new(table);
-        let mut best = Rows::new(&format!("{table}, the best caps"));
+        // Average power and percentages follow from energies and times.
+        let mut own = Rows::new(table).with_origin(ValueOrigin::Derived);
+        let mut best =
+            Rows::new(&format!("{table}, the best caps")).with_origin(ValueOrigin::Derived);
         for curve in curves.iter().filter(|curve| curve.gpu == gpu) {
             let of_network: Vec<&CapRow> = printed
                 .iter()
@@ -104,8 +107,17 @@ pub fn reproduce(runner: &mut SweepRunner) -> Result<Reproduction, PapersError> 
             let Some(default) = of_network.iter().find(|row| row.selection == "default") else {
                 continue;
             };
-            for row in &of_network {
-                add_cap(&mut own, row, default, curve);
+            for (index, row) in of_network.iter().enumerate() {
+                // A row that is printed for several metrics is one pair of independent values.
+                let before = of_network[..index].iter();
+                let is_repeated = before
+                    .into_iter()
+                    .any(|other| other.power_cap == row.power_cap);
+                let origin = match is_repeated {
+                    true => ValueOrigin::Derived,
+                    false => ValueOrigin::Fitted,
+                };
+                add_cap(&mut own, row, default, curve, origin);
                 add_best_cap(&mut best, row, default, &of_network, curve);
             }
         }
@@ -160,7 +172,7 @@ fn labels(row: &CapRow) -> Vec<(&'static str, Label)> {
 }
 
 /// Adds the rows for power, energy and time at a published cap.
-fn add_cap(rows: &mut Rows, row: &CapRow, default: &CapRow, curve: &Curve) {
+fn add_cap(rows: &mut Rows, row: &CapRow, default: &CapRow, curve: &Curve, origin: ValueOrigin) {
     let here = curve.caps.outcome_at(row.power_cap.get());
     let reference = curve.caps.reference();
     let energy = here.and_then(joules);
@@ -172,6 +184,7 @@ fn add_cap(rows: &mut Rows, row: &CapRow, default: &CapRow, curve: &Curve) {
     let near = Judgement::Each(RELATIVE_TOLERANCE);
     *rows.add(&labels, ENERGY, Some(row.energy.get()), energy, near) =
         table_checks::check_energy(row);
+    rows.set_origin(origin);
     let change = |here: Option<f64>, default: Option<f64>| Some(here? / default? - 1.0);
     let fraction = |percent: f64| percent / 100.0;
     if let Some(printed) = row.energy_vs_default_pct.map(fraction) {
@@ -185,6 +198,7 @@ fn add_cap(rows: &mut Rows, row: &CapRow, default: &CapRow, curve: &Curve) {
         ) = table_checks::check_energy_percent(row, default);
     }
     rows.add(&labels, TIME, Some(row.time.get()), time, near);
+    rows.set_origin(origin);
     if let Some(printed) = row.time_vs_default_pct.map(fraction) {
         let here = change(time, reference.map(|reference| reference.time.get()));
         *rows.add(&labels, TIME_CHANGE, Some(printed), here, Judgement::Shown) =
@@ -206,6 +220,7 @@ fn add_best_cap(rows: &mut Rows, row: &CapRow, default: &CapRow, all: &[&CapRow]
     let near = Judgement::Counted(CAP_TOLERANCE);
     *rows.add(&labels, CAP, Some(cap), here, near) =
         table_checks::check_best_cap(row, default, all, objective);
+    rows.set_origin(ValueOrigin::Fitted);
     let small = Judgement::Counted(REGRET_TOLERANCE);
     let is_odd = row.gpu == GPUS[1].0 && row.network == "inception_v3" && row.selection == "min E";
     *rows.add(&labels, REGRET, Some(0.0), regret, small) = is_odd.then(|| {

@@ -4,6 +4,7 @@ use sweetspot_decide::{Evidence, Objective};
 
 use super::reproduction::{Curve, objective};
 use super::tables::{CapRow, TextRange};
+use crate::ValueOrigin;
 use crate::row::{Judgement, Label, ReproducedRow, Rows, ValueKind, range_of};
 use crate::simulated_runs::joules;
 
@@ -49,7 +50,12 @@ pub fn rows(text: &[TextRange], printed: &[CapRow], curves: &[Curve]) -> Vec<Rep
             }))),
         };
         let note = check_range(range, printed, objective);
-        let mut rows = Rows::new(&format!("section {}", range.section));
+        // Only the ranges better than the default are not in tables 2 and 3.
+        let origin = match range.what.as_str() {
+            "better_w" => ValueOrigin::Predicted,
+            _ => ValueOrigin::Derived,
+        };
+        let mut rows = Rows::new(&format!("section {}", range.section)).with_origin(origin);
         let printed = [("from", range.low), ("to", range.high)];
         let here = [here.map(|here| here.0), here.map(|here| here.1)];
         for ((end, printed), here) in printed.into_iter().zip(here) {
