@@ -17,14 +17,27 @@ const SMALLEST_CHANGE: f64 = 1.0;
 /// How long a GPU is given its highest cap to learn the full throughput of its program, in seconds, and how often that is
 /// tried.
 const PROBE_TIME: f64 = 4.5;
+/// How long programs are observed before the first plan, in seconds, while they draw less than this share of the budget.
+const OBSERVING_TIME: f64 = 1.5;
+const OBSERVED_SHARE: f64 = 0.97;
 /// The most that probes take away from other GPUs, as a share of the budget.
 const PROBE_SHARE: f64 = 0.2;
+/// A probe that cannot have this share of the way to the highest cap is not made.
+const SMALLEST_PROBE: f64 = 0.15;
 /// The highest share of the budget that is kept unused because GPUs went above their caps.
 const MAX_MARGIN: f64 = 0.05;
 /// How fast that margin is given up again, in seconds.
 const MARGIN_MEMORY: f64 = 600.0;
 /// The time constant with which the sum of powers is compared with the budget, in seconds.
 const TICK: f64 = 0.1;
+
+/// A program that gets more power for some seconds, to learn its full throughput.
+#[derive(Clone, Debug)]
+struct Probe {
+    /// The GPUs of the program, and the cap that each gets.
+    caps: Vec<(usize, f64)>,
+    end: f64,
+}
 
 /// Keeps the sum of the power of several GPUs under a budget.
 #[derive(Clone, Debug)]
@@ -36,8 +49,8 @@ pub struct Budgeter {
     last_tick: Option<f64>,
     /// Whether something has happened that needs a new plan at once.
     is_urgent: bool,
-    /// The programs that are probed, as numbers of GPUs, and the end of the probe.
-    probe: Option<(Vec<usize>, f64)>,
+    /// The program that gets more power for some seconds, to learn its full throughput.
+    probe: Option<Probe>,
     /// The share of the budget that is kept unused.
     margin: f64,
     is_infeasible: bool,
@@ -45,6 +58,7 @@ pub struct Budgeter {
     statistics: BudgetStatistics,
     plans: u64,
     changes: u64,
+    began: Option<f64>,
 }
 
 impl Budgeter {
@@ -66,6 +80,7 @@ impl Budgeter {
             statistics: BudgetStatistics::default(),
             plans: 0,
             changes: 0,
+            began: None,
         })
     }
 
@@ -170,12 +185,23 @@ impl Budgeter {
         let mut actions = Vec::new();
         self.judge(now);
         self.note_least_powers(now, &mut actions);
-        let probe_over = self.probe.as_ref().is_some_and(|(_, end)| now >= *end);
-        if self.is_urgent || probe_over || now >= self.next_plan {
+        if self.is_observing(now) {
+            return actions;
+        }
+        let is_probed = self.probe.as_ref().is_some_and(|probe| now >= probe.end);
+        if self.is_urgent || is_probed || now >= self.next_plan {
             self.plan(now, &mut actions);
         }
         self.move_caps(&mut actions);
         actions
+    }
+
+    /// Whether the first plan can wait: what programs take without a new cap is worth knowing. It cannot if the GPUs
+    /// together are near the budget.
+    fn is_observing(&mut self, now: f64) -> bool {
+        let begin = *self.began.get_or_insert(now);
+        let sum: f64 = self.gpus.iter().map(|gpu| gpu.last_power).sum();
+        self.plans == 0 && now - begin < OBSERVING_TIME && sum < OBSERVED_SHARE * self.budget
     }
 
     /// Records the sum of powers, and keeps a larger margin if it was above the budget although the caps were not.
@@ -218,19 +244,19 @@ impl Budgeter {
         self.next_plan = now + PLAN_INTERVAL;
         self.plans += 1;
         let is_urgent = std::mem::take(&mut self.is_urgent);
-        if self.probe.as_ref().is_some_and(|(_, end)| now >= *end) {
-            let done = self.probe.take();
-            for number in done.into_iter().flat_map(|(gpus, _)| gpus) {
+        if let Some(done) = self.probe.take_if(|probe| now >= probe.end) {
+            for (number, _) in done.caps {
                 self.gpus[number].was_probed = true;
             }
         }
         if self.probe.is_none() && !is_urgent {
-            self.probe = self.next_probe().map(|gpus| (gpus, now + PROBE_TIME));
+            self.probe = self.next_probe(now);
         }
         let budget = self.budget * (1.0 - self.margin);
-        let claims = self.claims();
+        let mut claims = self.claims();
         let least: f64 = claims.iter().map(|claim| claim.min).sum();
         self.note_feasibility(least, actions);
+        self.be_cautious(budget, &mut claims);
         let mut powers = divide(budget, &claims);
         self.join_jobs(&mut powers);
         let is_new = self.probe.is_some() || is_urgent;
@@ -241,10 +267,29 @@ impl Budgeter {
 
     /// What each GPU may get.
     fn claims(&mut self) -> Vec<Claim> {
-        let probed: &[usize] = self.probe.as_ref().map_or(&[], |(gpus, _)| gpus);
+        let probed: &[(usize, f64)] = self.probe.as_ref().map_or(&[], |probe| &probe.caps);
+        let probe_of = |gpu| {
+            let mut probed = probed.iter();
+            probed.find(|(number, _)| *number == gpu).map(|one| one.1)
+        };
         let gpus = self.gpus.iter_mut().enumerate();
-        gpus.map(|(number, gpu)| gpu.claim(probed.contains(&number)))
+        gpus.map(|(number, gpu)| gpu.claim(probe_of(number)))
             .collect()
+    }
+
+    /// Keeps caps from falling far below what was measured, if the budget allows that.
+    fn be_cautious(&self, budget: f64, claims: &mut [Claim]) {
+        let cautious = |claim: &Claim, gpu: &GpuState| match claim.weight > 0.0 {
+            true => gpu.cautious_min().clamp(claim.min, claim.useful),
+            false => claim.min,
+        };
+        let pairs = claims.iter().zip(&self.gpus);
+        let sum: f64 = pairs.map(|(claim, gpu)| cautious(claim, gpu)).sum();
+        if sum <= budget {
+            for (claim, gpu) in claims.iter_mut().zip(&self.gpus) {
+                claim.min = cautious(claim, gpu);
+            }
+        }
     }
 
     /// Says once that the budget cannot be kept, and once that it can again.
@@ -262,30 +307,39 @@ impl Budgeter {
         }));
     }
 
-    /// The GPUs of a program whose full throughput is not known, if the others can do with less for some seconds.
-    fn next_probe(&self) -> Option<Vec<usize>> {
-        let claims_probe = |gpu: &GpuState| {
-            gpu.is_controlled() && gpu.is_busy && !gpu.was_probed && gpu.least_power <= 0.0
+    /// The next program whose full throughput is not known, if the others can do with less for some seconds.
+    fn next_probe(&self, now: f64) -> Option<Probe> {
+        let is_unknown = |gpu: &GpuState| gpu.is_controlled() && gpu.is_busy && !gpu.was_probed;
+        let first = self.gpus.iter().position(is_unknown)?;
+        let is_member = |number: &usize| {
+            let gpu = &self.gpus[*number];
+            let of_job = gpu.program.is_some() && gpu.program == self.gpus[first].program;
+            *number == first || (of_job && gpu.is_controlled())
         };
-        let first = self.gpus.iter().position(claims_probe)?;
-        let of_job = |gpu: &GpuState| {
-            gpu.program.is_some() && gpu.program == self.gpus[first].program && gpu.is_controlled()
+        let (members, others): (Vec<usize>, Vec<usize>) =
+            (0..self.gpus.len()).partition(|number| is_member(number));
+        let max = |number: usize| self.gpus[number].device.max_cap.get();
+        let wanted = members
+            .iter()
+            .map(|one| (max(*one) - self.targets[*one]).max(0.0));
+        let spare = |number: &usize| {
+            let gpu = &self.gpus[*number];
+            (self.targets[*number] - gpu.device.lowest_cap().max(gpu.least_power)).max(0.0)
         };
-        let is_member =
-            |(number, gpu): &(usize, &GpuState)| *number == first || of_job(gpu);
-        let members = self.gpus.iter().enumerate().filter(is_member);
-        let members: Vec<usize> = members.map(|(number, _)| number).collect();
-        let mut extra = 0.0;
-        let mut others = 0.0;
-        for (number, gpu) in self.gpus.iter().enumerate() {
-            let max = gpu.device.max_cap.get();
-            match members.contains(&number) {
-                true => extra += max - self.targets[number].min(max),
-                false => others += self.targets[number] - gpu.device.lowest_cap(),
-            }
+        let wanted: f64 = wanted.sum();
+        let spare: f64 = others.iter().map(spare).sum();
+        let share = (PROBE_SHARE * self.budget).min(0.7 * spare) / wanted.max(1e-9);
+        if share < SMALLEST_PROBE && wanted > SMALLEST_CHANGE {
+            return None;
         }
-        let is_affordable = extra <= PROBE_SHARE * self.budget && extra <= 0.7 * others;
-        is_affordable.then_some(members)
+        let cap = |number: &usize| {
+            let target = self.targets[*number];
+            (*number, target + share.min(1.0) * (max(*number) - target))
+        };
+        Some(Probe {
+            caps: members.iter().map(cap).collect(),
+            end: now + PROBE_TIME,
+        })
     }
 
     /// Gives like GPUs of one job the same cap: they wait for the slowest.
@@ -301,7 +355,8 @@ impl Budgeter {
             };
             let members: Vec<usize> = (0..powers.len()).filter(is_like).collect();
             if members.len() > 1 && members[0] == number {
-                let mean = members.iter().map(|one| powers[*one]).sum::<f64>() / members.len() as f64;
+                let mean =
+                    members.iter().map(|one| powers[*one]).sum::<f64>() / members.len() as f64;
                 members.iter().for_each(|one| powers[*one] = mean);
             }
         }
@@ -348,16 +403,18 @@ impl Budgeter {
             if !(gpu.is_controlled() && gpu.asked.is_none() && is_higher) {
                 continue;
             }
-            let step = (target - gpu.ceiling.max(gpu.cap)).max(0.0);
+            // Nothing is taken from the budget up to what the GPU may draw, or draws, already.
+            let counted = gpu.committed();
+            let step = (target - counted).max(0.0);
             // A raise waits until all of it fits, or a good part: every write costs time.
             if step > free && free < 0.25 * step {
                 continue;
             }
-            let cap = gpu.ceiling.max(gpu.cap) + step.min(free.max(0.0));
+            let cap = target.min(counted + step.min(free.max(0.0)));
             if cap < gpu.cap + SMALLEST_CHANGE {
                 continue;
             }
-            free -= cap - gpu.ceiling.max(gpu.cap);
+            free -= (cap - counted).max(0.0);
             gpu.asked = Some(cap);
             self.changes += 1;
             actions.push(BudgetAction::Set {

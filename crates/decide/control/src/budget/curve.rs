@@ -11,6 +11,9 @@ const USUAL_EXPONENT: (f64, f64) = (0.35, 0.2);
 const USUAL_BASE: (f64, f64) = (0.35, 0.2);
 /// The bases that are tried, relative to the demand.
 const BASES: [f64; 8] = [0.05, 0.15, 0.25, 0.35, 0.45, 0.55, 0.65, 0.75];
+/// The base relative to the power of the lowest clock, and the highest base relative to the demand.
+const LEAST_TO_BASE: f64 = 0.97;
+const MAX_BASE: f64 = 0.95;
 /// The range of exponents.
 const EXPONENTS: (f64, f64) = (0.03, 0.97);
 /// Caps that differ by less than this share are stored together.
@@ -118,6 +121,12 @@ impl ThroughputCurve {
         self.points.clear();
     }
 
+    /// The lowest cap at which a rate was measured.
+    pub fn lowest_cap(&self) -> Option<f64> {
+        let caps = self.points.iter().map(|point| point.cap);
+        caps.reduce(f64::min)
+    }
+
     /// The rate that was measured at about this cap, if it was.
     pub fn rate_at(&self, cap: f64) -> Option<f64> {
         let near = |point: &&Observation| (point.cap / cap - 1.0).abs() < CAP_BIN;
@@ -128,23 +137,35 @@ impl ThroughputCurve {
     }
 
     /// The shape that fits the observations best; the usual one without observations. `demand` is the power that the
-    /// program takes if it may.
-    pub fn fit(&self, demand: f64) -> CurveShape {
+    /// program takes if it may, `least` the power below which the GPU does not go (0 if it always follows its cap): the
+    /// steep part of the curve is just above it.
+    pub fn fit(&self, demand: f64, least: f64) -> CurveShape {
+        let known_base = (LEAST_TO_BASE * least / demand).min(MAX_BASE);
         if self.points.is_empty() {
-            return CurveShape::usual(demand);
+            let usual = CurveShape::usual(demand);
+            let base = usual.base.max(known_base * demand);
+            return CurveShape { base, ..usual };
         }
-        let fits = BASES.iter().map(|base| self.fit_with_base(demand, *base));
+        let tried = match least > 0.0 {
+            true => &[known_base][..],
+            false => &BASES,
+        };
+        let fits = tried
+            .iter()
+            .map(|base| self.fit_with_base(demand, least, *base));
         let best = fits.min_by(|a, b| a.1.total_cmp(&b.1));
         best.map_or_else(|| CurveShape::usual(demand), |(shape, _)| shape)
     }
 
     /// The best exponent for a base, and the misfit of both: squared errors in standard deviations.
-    fn fit_with_base(&self, demand: f64, relative_base: f64) -> (CurveShape, f64) {
+    fn fit_with_base(&self, demand: f64, least: f64, relative_base: f64) -> (CurveShape, f64) {
         let base = relative_base * demand;
         let range = demand - base;
         // Weighted least squares of log rate = level + exponent * x, with a prior for the exponent.
         let data = self.points.iter().map(|point| {
-            let x = ((point.cap - base) / range).clamp(LOWEST_SHARE, 1.0).ln();
+            // Below the least power, the cap has no effect.
+            let cap = point.cap.max(least);
+            let x = ((cap - base) / range).clamp(LOWEST_SHARE, 1.0).ln();
             let noise = RATE_NOISE.powi(2) / point.weight + MODEL_NOISE.powi(2);
             (x, point.log_rate, 1.0 / noise)
         });
@@ -193,7 +214,7 @@ mod tests {
         for cap in [150.0, 200.0, 280.0] {
             curve.observe(cap, 700.0 * truth.share(cap), 10.0);
         }
-        let learned = curve.fit(280.0);
+        let learned = curve.fit(280.0, 0.0);
         for cap in [140.0, 170.0, 230.0, 260.0] {
             let error = learned.share(cap) / truth.share(cap) - 1.0;
             assert!(error.abs() < 0.02, "{cap}: {error}");

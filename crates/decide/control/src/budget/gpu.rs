@@ -10,6 +10,8 @@ use super::progress::RateMeter;
 
 /// The time after a change of the cap in which rates are not measured, in seconds: the clock rises slowly.
 const SETTLE_TIME: f64 = 1.5;
+/// The time in which the power of a program is observed before its demand counts as known, in seconds.
+const DEMAND_TIME: f64 = 1.0;
 /// The time in which a GPU follows a lower cap, in seconds. Most need 0.1 s.
 const FOLLOW_TIME: f64 = 0.3;
 /// The longest wait for a GPU to follow a lower cap, in seconds.
@@ -22,8 +24,12 @@ const READING_WEIGHT: f64 = 0.3;
 const HEADROOM: f64 = 1.03;
 /// A GPU whose cap limits it for a smaller share of the time than this takes all the power that it wants.
 const LIMITED_SHARE: f64 = 0.03;
+/// A GPU whose cap limits it for a larger share of the time than this takes less power than it wants.
+const CLEARLY_LIMITED: f64 = 0.2;
 /// Without a report of limits, a GPU counts as limited if its power is above this share of its cap.
 const NEAR_CAP: f64 = 0.94;
+/// How far below the lowest measured cap a plan may go at once.
+const CAUTIOUS_STEP: f64 = 0.88;
 /// A GPU without activity for this long is idle, in seconds.
 const IDLE_AFTER: f64 = 2.0;
 
@@ -46,6 +52,9 @@ pub struct GpuState {
     limited: f64,
     pub is_busy: bool,
     busy_at: f64,
+    busy_since: f64,
+    /// The power of the last reading.
+    pub last_power: f64,
     pub is_lost: bool,
     pub program: Option<u64>,
     /// Whether the program was seen without a limit by its cap, or at the highest cap.
@@ -79,6 +88,8 @@ impl GpuState {
             limited: 0.0,
             is_busy: false,
             busy_at: f64::NEG_INFINITY,
+            busy_since: f64::INFINITY,
+            last_power: 0.0,
             is_lost: false,
             program: None,
             was_probed: false,
@@ -89,7 +100,7 @@ impl GpuState {
             shape: None,
             rate: None,
             meter: RateMeter::default(),
-            changed_at: 0.0,
+            changed_at: f64::NEG_INFINITY,
             surprises: 0,
         }
     }
@@ -105,6 +116,7 @@ impl GpuState {
         if !power.is_finite() || power < 0.0 {
             return false;
         }
+        self.last_power = power;
         self.power += READING_WEIGHT * (power - self.power);
         let by_power = f64::from(u8::from(power > NEAR_CAP * self.cap));
         let limited = reading.limited.map_or(by_power, |share| share.get());
@@ -117,9 +129,16 @@ impl GpuState {
         if was_busy && !self.is_busy {
             self.forget();
         }
-        if now - self.changed_at > SETTLE_TIME {
+        if self.is_busy && !was_busy {
+            self.busy_since = now;
+            self.peak = 0.0;
+        }
+        let settled_for = now - self.changed_at.max(self.busy_since) - self.settle_time();
+        if settled_for > 0.0 {
             self.peak = self.peak.max(power);
-            self.note_demand(now);
+        }
+        if settled_for > DEMAND_TIME && self.is_busy {
+            self.note_demand();
         }
         if let Some(since) = self.lowered_at {
             let is_there = now - since >= FOLLOW_TIME && power <= self.cap * CAP_TOLERANCE;
@@ -131,23 +150,26 @@ impl GpuState {
         self.is_busy && !was_busy
     }
 
-    /// Learns what the program takes if it may, once readings under the present cap are there.
-    fn note_demand(&mut self, now: f64) {
-        if !self.is_busy || now - self.changed_at < SETTLE_TIME + 1.0 {
-            return;
+    /// How long readings do not count after a change: the clock rises slowly, but a GPU whose cap was not changed need not
+    /// settle.
+    fn settle_time(&self) -> f64 {
+        match self.changed_at.is_finite() {
+            true => SETTLE_TIME,
+            false => 0.0,
         }
+    }
+
+    /// Learns what the program takes if it may, once readings under the present cap are there.
+    fn note_demand(&mut self) {
         if self.limited < LIMITED_SHARE {
             let is_lower = self.unlimited.is_none_or(|(cap, _)| self.cap <= cap);
-            if is_lower {
+            if is_lower || self.limited_at >= self.unlimited.map_or(0.0, |(cap, _)| cap) {
                 self.unlimited = Some((self.cap, self.peak));
+                self.limited_at = self.limited_at.min(0.98 * self.cap);
             }
             self.was_probed = true;
-        } else {
+        } else if self.limited > CLEARLY_LIMITED {
             self.limited_at = self.limited_at.max(self.cap);
-            // The program takes more than it did.
-            if self.unlimited.is_some_and(|(cap, _)| self.cap >= cap) {
-                self.unlimited = None;
-            }
             if self.cap >= self.device.max_cap.get() - 1.0 {
                 self.was_probed = true;
             }
@@ -159,10 +181,18 @@ impl GpuState {
     fn demand(&self) -> f64 {
         let max = self.device.max_cap.get();
         match self.unlimited {
+            // The program takes more than it did when it was not limited.
+            Some((cap, _)) if self.limited_at >= cap => (self.limited_at * 1.1).min(max),
             Some((cap, peak)) => peak.max(self.limited_at * 1.01).min(cap).min(max),
             None => max,
         }
         .max(1.0)
+    }
+
+    /// The cap below which the GPU does not draw less; 0 if it always follows its cap. A GPU at its lowest clock may draw
+    /// more than one without a limit, because its kernels then run all the time.
+    fn least_cap(&self) -> f64 {
+        self.least_power.min(self.demand())
     }
 
     /// Whether the GPU draws more than its cap although it had time to follow it.
@@ -246,12 +276,16 @@ impl GpuState {
         .max(self.power.min(self.least_power))
     }
 
-    /// What the GPU may get of the budget; `probe` asks for the highest cap.
-    pub fn claim(&mut self, probe: bool) -> Claim {
+    /// What the GPU may get of the budget; a probe asks for a cap of this many watts.
+    pub fn claim(&mut self, probe: Option<f64>) -> Claim {
         let max = self.device.max_cap.get();
         if !self.is_controlled() {
             // What an uncontrolled GPU draws is taken away from the others, with room for its fluctuation.
-            let power = if self.is_lost { 0.0 } else { self.power * HEADROOM };
+            let power = if self.is_lost {
+                0.0
+            } else {
+                self.power * HEADROOM
+            };
             return Claim {
                 min: power,
                 useful: power,
@@ -261,16 +295,16 @@ impl GpuState {
             };
         }
         let min = match self.is_busy {
-            true => self.device.lowest_cap().max(self.least_power.min(max)),
+            true => self.device.lowest_cap().max(self.least_cap()),
             false => self.device.min_cap.get().min(max),
         };
         let demand = self.demand();
         let shape = match self.shape {
             Some(shape) => shape,
-            None => self.curve.fit(demand),
+            None => self.curve.fit(demand, self.least_cap()),
         };
         self.shape = Some(shape);
-        let min = if probe { max } else { min };
+        let min = probe.map_or(min, |cap| cap.clamp(min, max));
         Claim {
             min,
             useful: (demand * HEADROOM).clamp(min, max),
@@ -281,6 +315,12 @@ impl GpuState {
             },
             shape,
         }
+    }
+
+    /// The lowest cap that a plan may give without going far below what was measured: throughput may fall steeply there.
+    pub fn cautious_min(&self) -> f64 {
+        let lowest = self.curve.lowest_cap().filter(|_| self.is_busy);
+        lowest.map_or(0.0, |cap| CAUTIOUS_STEP * cap.max(self.least_cap()))
     }
 
     /// The cap as a quantity.

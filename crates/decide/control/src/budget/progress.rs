@@ -40,7 +40,9 @@ impl RateMeter {
         if at < self.valid_from || !items.is_finite() {
             return None;
         }
-        let is_gap = self.last.is_some_and(|(last, done)| at - last > LONGEST_GAP || items < done);
+        let is_gap = self
+            .last
+            .is_some_and(|(last, done)| at - last > LONGEST_GAP || items < done);
         let Some((begin, before)) = self.first.filter(|_| !is_gap) else {
             self.first = Some((at, items));
             self.last = self.first;

@@ -184,7 +184,10 @@ impl BudgetedGpu {
         let mut span = GpuSpan::default();
         while end - self.now > 1e-9 {
             let at_most = Seconds::new(end - self.now);
-            let load = self.running.as_ref().map_or(Load::None, RunningProgram::load);
+            let load = self
+                .running
+                .as_ref()
+                .map_or(Load::None, RunningProgram::load);
             let left = self.running.as_ref().map_or(1.0, |running| running.left);
             let step = self.chip.step(
                 &mut self.state,

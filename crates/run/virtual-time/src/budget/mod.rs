@@ -6,4 +6,6 @@ mod simulation;
 use crate::hold::load::scale_load;
 
 pub use gpu::{BudgetedGpu, GpuSpan, SimulatedProgram};
-pub use simulation::{BudgetChange, BudgetOutcome, BudgetPolicy, BudgetSample, BudgetScenario, simulate_budget};
+pub use simulation::{
+    BudgetChange, BudgetOutcome, BudgetPolicy, BudgetSample, BudgetScenario, simulate_budget,
+};
