@@ -11,6 +11,7 @@
 pub mod hold;
 pub mod measure;
 
+pub mod budget;
 mod devices;
 mod doctor;
 mod error;

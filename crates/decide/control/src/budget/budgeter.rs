@@ -208,7 +208,7 @@ impl Budgeter {
     fn judge(&mut self, now: f64) {
         let time = self.last_tick.map_or(TICK, |last| now - last);
         self.last_tick = Some(now);
-        let sum: f64 = self.gpus.iter().map(|gpu| gpu.power).sum();
+        let sum: f64 = self.gpus.iter().map(|gpu| gpu.last_power).sum();
         let (time, sum) = (Seconds::new(time.max(0.0)), Watts::new(sum));
         let budget = Watts::new(self.budget);
         self.statistics.record(time, sum, budget);
