@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use sweetspot_control::budget::{BudgetAction, BudgetEvent, BudgetedDevice, Budgeter, GpuReading};
-use sweetspot_device::{Amount, Clock, HostDevice, Moment, MonotonicClock, SensorKind, Settings};
+use sweetspot_device::{Amount, Clock, Moment, MonotonicClock, SensorKind, Settings};
 use sweetspot_guard::GuardError;
 use sweetspot_quantity::{Joules, Ratio, Seconds, Watts};
 use sweetspot_workload::{Lease, SignalSource};
@@ -38,6 +38,8 @@ pub struct BudgetedGpu {
     power: Option<Watts>,
     is_limited: bool,
     is_lost: bool,
+    /// Whether this budget has leased the GPU. If not, only a `hold` that runs there can limit it.
+    is_leased: bool,
     program: Option<GpuProgram>,
     /// The cap that this budget asked for last.
     asked: Option<Watts>,
@@ -49,7 +51,7 @@ pub struct BudgetedGpu {
 }
 
 impl BudgetedGpu {
-    pub fn new(gpu: Gpu, device: BudgetedDevice, reader: PowerReader) -> Self {
+    pub fn new(gpu: Gpu, device: BudgetedDevice, is_leased: bool, reader: PowerReader) -> Self {
         Self {
             gpu,
             device,
@@ -57,6 +59,7 @@ impl BudgetedGpu {
             power: None,
             is_limited: false,
             is_lost: false,
+            is_leased,
             program: None,
             asked: None,
             energy: Joules::ZERO,
@@ -393,6 +396,9 @@ impl BudgetLoop {
             power_cap: Some(cap),
             ..Settings::default()
         };
+        if !gpu.is_leased {
+            return Ok(self.limit_by_hold(number, hold, cap));
+        }
         let id = gpu.gpu.descriptor().id.clone();
         match lease.set(&id, &settings) {
             Ok(_) => {
@@ -415,6 +421,17 @@ impl BudgetLoop {
             Err(GuardError::Refused(_)) => Ok(BudgetEvent::Tick),
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// Limits a GPU that another process has leased by the `hold` that runs there.
+    fn limit_by_hold(&mut self, number: usize, hold: Option<u32>, cap: Watts) -> BudgetEvent {
+        let gpu = &mut self.gpus[number];
+        if hold.is_some_and(|hold| self.holds.limit(hold, cap)) {
+            gpu.asked = Some(cap);
+            return BudgetEvent::Applied { gpu: number, cap };
+        }
+        gpu.device.is_settable = false;
+        BudgetEvent::Rejected { gpu: number }
     }
 
     /// Records the present state, and shows it.

@@ -1,7 +1,7 @@
 //! `budget` on real GPUs: leases them, and keeps them together under the budget until a signal.
 
 use sweetspot_control::budget::{BudgetConfig, BudgetedDevice, Budgeter};
-use sweetspot_device::{Clock, HostDevice, MigSlices, MonotonicClock};
+use sweetspot_device::{Clock, MigSlices, MonotonicClock};
 use sweetspot_guard::{JournalError, Refusal};
 use sweetspot_quantity::Watts;
 use sweetspot_workload::{GuardProgram, Lease, SignalSource};
@@ -43,6 +43,7 @@ pub fn budget(
     let mut note = |text: &str| observer.note(text);
     let leased = Lease::take_ceilings(&descriptors(&gpus), guard, &signals, &mut note);
     let (lease, refused) = leased?;
+    let mut unleased = Vec::new();
     for (id, refusal) in &refused {
         let place = gpus.iter().position(|gpu| gpu.descriptor().id == *id);
         let Some(place) = place else { continue };
@@ -50,9 +51,11 @@ pub fn budget(
             lease.release(&mut note)?;
             return Err(error.into());
         }
-        devices[place].1.is_settable = false;
+        let is_held = matches!(refusal, Refusal::Journal(JournalError::Held { .. }));
+        devices[place].1.is_settable &= is_held;
+        unleased.push(place);
         note(&format!(
-            "GPU {}: {refusal}; its power counts, but this budget does not cap it",
+            "GPU {}: {refusal}; its power counts, but this budget limits it only if `sweetspot hold` runs there",
             gpus[place].index()
         ));
     }
@@ -60,7 +63,13 @@ pub fn budget(
         budget,
         gpus: devices.iter().map(|(_, device)| *device).collect(),
     };
-    let started = start(request, &config, gpus, cap_file, observer);
+    if unleased.len() == gpus.len()
+        && let Some((_, refusal)) = refused.first()
+    {
+        lease.release(&mut note)?;
+        return Err(BudgetError::NothingSettable(refusal.to_string()).into());
+    }
+    let started = start(request, &config, &unleased, gpus, cap_file, observer);
     let (budget_loop, budgeter) = match started {
         Ok(started) => started,
         Err(error) => {
@@ -75,6 +84,7 @@ pub fn budget(
 fn start(
     request: &BudgetRequest,
     config: &BudgetConfig,
+    unleased: &[usize],
     gpus: Vec<Gpu>,
     cap_file: Option<CapFile>,
     observer: &mut dyn Observer,
@@ -83,14 +93,15 @@ fn start(
     let machine = Machine::detect(open_host()?.driver_version().ok());
     let begin = MonotonicClock.now();
     let mut opened = Vec::new();
-    for (gpu, device) in gpus.into_iter().zip(&config.gpus) {
+    for (number, (gpu, device)) in gpus.into_iter().zip(&config.gpus).enumerate() {
         let sensor = best_sensor(gpu.descriptor()).ok_or_else(|| DevicesError::NotSupported {
             device: gpu.descriptor().name.clone(),
             problem: "this GPU has no power sensor, which budget needs".to_owned(),
         })?;
         let reader = PowerReader::start(gpu.reopen()?, sensor, begin)
             .map_err(SessionError::system("cannot start a thread to read power"))?;
-        opened.push(BudgetedGpu::new(gpu, *device, reader));
+        let is_leased = !unleased.contains(&number);
+        opened.push(BudgetedGpu::new(gpu, *device, is_leased, reader));
     }
     let socket = match ControlSocket::open(ControlledVerb::Budget) {
         Ok(socket) => Some(socket),
