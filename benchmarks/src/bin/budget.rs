@@ -145,7 +145,10 @@ fn shares(mix: &[MixGpu], budget: f64, weights: &[f64]) -> BudgetPolicy {
     let mut scale = 1.0;
     loop {
         let caps: Vec<f64> = weights.iter().map(|one| scale * one / total).collect();
-        let powers = mix.iter().zip(&caps).map(|(gpu, cap)| gpu.power(cap * budget));
+        let powers = mix
+            .iter()
+            .zip(&caps)
+            .map(|(gpu, cap)| gpu.power(cap * budget));
         let power: f64 = powers.sum();
         if power <= budget || scale < 0.1 {
             return BudgetPolicy::Shares(caps);
@@ -177,7 +180,11 @@ impl Results {
             .zip(mix)
             .map(|(full, gpu)| if gpu.program.is_some() { *full } else { 0.0 })
             .collect();
-        let programs = mix.iter().filter(|gpu| gpu.program.is_some()).count().max(1) as f64;
+        let programs = mix
+            .iter()
+            .filter(|gpu| gpu.program.is_some())
+            .count()
+            .max(1) as f64;
         for place in BUDGETS {
             let budget = ((least + place * (most - least)) / STEP).round() * STEP;
             let scenario = BudgetScenario {

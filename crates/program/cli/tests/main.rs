@@ -10,6 +10,7 @@ mod host;
 #[path = "common/terminal.rs"]
 mod pseudo_terminal;
 
+mod budget;
 mod clients;
 mod config;
 mod documents;
@@ -23,6 +24,7 @@ mod measure;
 mod mistyped;
 mod network;
 mod next_steps;
+mod other_users;
 mod predicted_workloads;
 mod progress;
 mod replay;
