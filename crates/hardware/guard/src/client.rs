@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 
 use sweetspot_device::{AppliedSettings, DeviceId, Settings};
 
+use crate::LeaseKind;
 use crate::channel::{MAX_SINGLE_WAIT, Replies, limit_waits, send_within};
 use crate::connection::start_guard;
 use crate::error::GuardError;
-use crate::journal::LeaseKind;
 use crate::owner::Owner;
 use crate::protocol::{Reply, Request, WorkloadCommand, WorkloadEnd};
 use crate::refusal::{Refusal, RestoreError, RestoreOutcome};

@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use sweetspot_device::{AppliedSettings, DeviceId, Moment, Settings};
 
-use crate::journal::LeaseKind;
+use crate::LeaseKind;
 use crate::owner::Owner;
 use crate::refusal::{Refusal, RestoreError, RestoreOutcome};
 
