@@ -14,22 +14,22 @@ fn within(caps: &[f64], budget: f64) -> bool {
 
 #[test]
 fn a_budget_is_halved_while_three_programs_run_and_one_is_killed() {
-    let host = TestHost::new("v100:8");
-    host.set_caps(EARLIER_CAP);
+    let host = TestHost::new("tesla_v100_pcie_16gb:8");
+    host.set_caps(240.0);
     let mut programs = [("0", "1"), ("1,2", "2"), ("3", "1")]
         .map(|(gpus, ranks)| start_training(&host, gpus, ranks));
     std::thread::sleep(Duration::from_secs(1));
-    let budget = start_budget(&host, &["--below", "2600W"]);
-    wait_for_caps(&host, "2600 W", |caps| {
-        caps.len() == 8 && within(caps, 2600.0)
+    let budget = start_budget(&host, &["--below", "1800W"]);
+    wait_for_caps(&host, "1800 W", |caps| {
+        caps.len() == 8 && within(caps, 1800.0)
     });
-    let set = host.sweetspot().args(["budget", "set", "1.3kW"]).output();
+    let set = host.sweetspot().args(["budget", "set", "0.9kW"]).output();
     assert!(set.unwrap().status.success());
-    wait_for_caps(&host, "1300 W", |caps| within(caps, 1300.0));
+    wait_for_caps(&host, "900 W", |caps| within(caps, 900.0));
     signal("-KILL", &programs[2], true);
     for _ in 0..30 {
         std::thread::sleep(Duration::from_millis(100));
-        assert!(within(&caps(&host), 1300.0), "{:?}", caps(&host));
+        assert!(within(&caps(&host), 900.0), "{:?}", caps(&host));
     }
     signal("-TERM", &budget, false);
     let output = budget.wait_with_output().unwrap();
@@ -39,7 +39,7 @@ fn a_budget_is_halved_while_three_programs_run_and_one_is_killed() {
         "{}",
         stderr_text(&output)
     );
-    assert_eq!(caps(&host), vec![EARLIER_CAP; 8]);
+    assert_eq!(caps(&host), vec![240.0; 8]);
     let document = document(&output);
     assert_eq!(document["restored"], true);
     assert_eq!(document["budgets"].as_array().unwrap().len(), 2);
