@@ -1,5 +1,5 @@
 //! Controllers that change GPU settings while a workload runs: [`tune`] finds the best setting of a training job,
-//! and [`hold`] keeps the power of inference below a cap.
+//! [`hold`] keeps the power of inference below a cap, and [`budget`] divides a power budget among GPUs.
 //!
 //! [`limit`] decides from counters what limits a load, and so which setting works.
 //!
@@ -11,6 +11,7 @@
     deny(clippy::unwrap_used, clippy::expect_used, clippy::panic)
 )]
 
+pub mod budget;
 pub mod hold;
 pub mod limit;
 pub mod tune;

@@ -27,6 +27,7 @@ mod moment;
 mod pair;
 mod reader;
 mod ring;
+mod tail;
 mod writer;
 
 pub use control::{Control, Tuning};
@@ -35,6 +36,7 @@ pub use event::{Event, Mark, Name, Record, Ring};
 pub use moment::Moment;
 pub use pair::{Irregularity, PhaseSpan, pair_phases};
 pub use reader::Reader;
+pub use tail::ProgressTail;
 pub use writer::{Phase, Writer};
 
 /// The name of the environment variable that tells the workload the path of the link folder.

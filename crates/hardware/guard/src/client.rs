@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use sweetspot_device::{AppliedSettings, DeviceId, Settings};
 
+use crate::LeaseKind;
 use crate::channel::{MAX_SINGLE_WAIT, Replies, limit_waits, send_within};
 use crate::connection::start_guard;
 use crate::error::GuardError;
@@ -118,9 +119,23 @@ impl Guard {
     /// Reserves devices for this client. Settings that an earlier guard did not restore are restored first; the
     /// result describes them.
     pub fn lease(&mut self, devices: Vec<DeviceId>) -> Result<Vec<RestoreOutcome>, GuardError> {
+        self.lease_as(devices, LeaseKind::Setting)
+    }
+
+    /// Like [`Guard::lease`], for a lease of this kind.
+    pub fn lease_as(
+        &mut self,
+        devices: Vec<DeviceId>,
+        kind: LeaseKind,
+    ) -> Result<Vec<RestoreOutcome>, GuardError> {
         let owner = Owner::current_process();
         self.leased += u32::try_from(devices.len()).unwrap_or(u32::MAX);
-        match self.request(&Request::Lease { devices, owner })? {
+        let request = Request::Lease {
+            devices,
+            owner,
+            kind,
+        };
+        match self.request(&request)? {
             Reply::Leased { notes } => Ok(notes),
             other => Err(unexpected(other)),
         }

@@ -6,6 +6,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use sweetspot_device::{AppliedSettings, DeviceId, Moment, Settings};
 
+use crate::LeaseKind;
 use crate::owner::Owner;
 use crate::refusal::{Refusal, RestoreError, RestoreOutcome};
 
@@ -65,6 +66,7 @@ pub(crate) enum Request {
     Lease {
         devices: Vec<DeviceId>,
         owner: Owner,
+        kind: LeaseKind,
     },
     Apply {
         device: DeviceId,

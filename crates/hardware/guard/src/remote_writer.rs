@@ -31,6 +31,8 @@ pub struct RemoteWriter {
     patience: Duration,
     /// The devices that are leased and what was set on them, to ask for both again if the service was restarted.
     leased: Vec<(DeviceId, Settings)>,
+    /// The kind of the leases.
+    kind: LeaseKind,
 }
 
 impl RemoteWriter {
@@ -42,6 +44,7 @@ impl RemoteWriter {
             connection: None,
             patience: RECONNECT_TIMEOUT,
             leased: Vec::new(),
+            kind: LeaseKind::Setting,
         }
     }
 
@@ -56,6 +59,7 @@ impl RemoteWriter {
             connection: None,
             patience: Duration::ZERO,
             leased: Vec::new(),
+            kind: LeaseKind::Setting,
         }
     }
 
@@ -99,7 +103,7 @@ impl RemoteWriter {
         if !self.leased.is_empty() {
             first.push(SettingsRequest::Lease {
                 devices: self.leased.iter().map(|(id, _)| id.clone()).collect(),
-                kind: LeaseKind::Setting,
+                kind: self.kind,
             });
         }
         for (device, settings) in &self.leased {
@@ -144,16 +148,22 @@ fn unexpected(reply: &SettingsReply) -> Refusal {
 
 impl SettingsWriter for RemoteWriter {
     /// Leases devices for this process, whatever `owner` says: the kernel tells the service who asks.
-    fn lease(&mut self, devices: &[DeviceId], _: &Owner) -> Result<Vec<RestoreOutcome>, Refusal> {
+    fn lease(
+        &mut self,
+        devices: &[DeviceId],
+        _: &Owner,
+        kind: LeaseKind,
+    ) -> Result<Vec<RestoreOutcome>, Refusal> {
         if devices.is_empty() {
             return Ok(Vec::new());
         }
         let request = SettingsRequest::Lease {
             devices: devices.to_vec(),
-            kind: LeaseKind::Setting,
+            kind,
         };
         match self.request(&request)? {
             SettingsReply::Leased { notes } => {
+                self.kind = kind;
                 for device in devices {
                     self.leased.push((device.clone(), Settings::default()));
                 }

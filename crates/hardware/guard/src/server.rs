@@ -129,12 +129,13 @@ impl Server<'_> {
             {
                 Reply::Refused(Refusal::Interrupted)
             }
-            Request::Lease { devices, owner } => match self.writer.lease(&devices, &owner) {
+            Request::Lease {
+                devices,
+                owner,
+                kind,
+            } => match self.writer.lease(&devices, &owner, kind) {
                 Ok(notes) => Reply::Leased { notes },
-                Err(reason) => {
-                    self.writer.release_all();
-                    Reply::Refused(reason)
-                }
+                Err(reason) => Reply::Refused(reason),
             },
             Request::Apply { device, settings } => match self.writer.apply(&device, &settings) {
                 Ok(applied) => Reply::Applied(applied),

@@ -14,6 +14,7 @@ pub trait SettingsWriter {
         &mut self,
         devices: &[DeviceId],
         owner: &Owner,
+        kind: LeaseKind,
     ) -> Result<Vec<RestoreOutcome>, Refusal>;
 
     /// Applies settings to a leased device.
@@ -51,11 +52,12 @@ impl SettingsWriter for LocalWriter<'_> {
         &mut self,
         devices: &[DeviceId],
         owner: &Owner,
+        kind: LeaseKind,
     ) -> Result<Vec<RestoreOutcome>, Refusal> {
         self.owner = owner.clone();
         let terms = LeaseTerms {
             owner: owner.clone(),
-            kind: LeaseKind::Setting,
+            kind,
         };
         self.leases.lease(devices, &terms)
     }

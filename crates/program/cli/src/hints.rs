@@ -6,7 +6,7 @@ use sweetspot_guard::GuardError;
 use sweetspot_network::{MissingSizes, NetworkError};
 use sweetspot_predict::WorkloadError as PredictedWorkloadError;
 use sweetspot_report::GroupingError;
-use sweetspot_session::hold::{HoldError, SetCapError};
+use sweetspot_session::hold::{ControlledVerb, HoldError, SetCapError};
 use sweetspot_session::{
     DevicesError, MeasureError, NetworkUseError, SessionError, SweepError, TuneError,
 };
@@ -291,8 +291,13 @@ fn hint_for_hold(error: &HoldError) -> Option<&'static str> {
 
 fn hint_for_set_cap(error: &SetCapError) -> Option<&'static str> {
     match error {
-        SetCapError::NoHold => Some("start one with `sweetspot hold --below WATTS -- CMD`"),
-        SetCapError::Several(_) => Some("name one with --pid"),
+        SetCapError::NotRunning(ControlledVerb::Hold) => {
+            Some("start one with `sweetspot hold --below WATTS -- CMD`")
+        }
+        SetCapError::NotRunning(ControlledVerb::Budget) => {
+            Some("start one with `sweetspot budget --below POWER`")
+        }
+        SetCapError::Several { .. } => Some("name one with --pid"),
         _ => None,
     }
 }

@@ -6,8 +6,8 @@ use sweetspot_device::SensorKind;
 use sweetspot_quantity::Seconds;
 use sweetspot_report::{Line, Text, figure_svg, hold_figure, hold_json, hold_text};
 use sweetspot_session::hold::{
-    HoldKnob, HoldRequest, HoldResult, SimulatedService, default_batches, hold, hold_simulated,
-    set_cap,
+    ControlledVerb, HoldKnob, HoldRequest, HoldResult, SimulatedService, default_batches, hold,
+    hold_simulated, set_cap,
 };
 
 use crate::args::{HoldArgs, HoldCommand, KnobName, ModeName, ObjectiveName, SensorName};
@@ -27,7 +27,7 @@ const SIMULATED_TIME: Seconds = Seconds::new(120.0);
 /// Runs `sweetspot hold` and `sweetspot hold set`.
 pub fn run(args: HoldArgs) -> Result<Outcome> {
     if let Some(HoldCommand::Set { cap, pid }) = args.command {
-        let answer = set_cap(cap, pid)?;
+        let answer = set_cap(ControlledVerb::Hold, cap, pid)?;
         let next = Line::with_command("The GPU at the moment:", "sweetspot devices");
         print(Text::from(answer.to_string()) + Text::empty_line() + next)?;
         return Ok(Outcome::DONE);

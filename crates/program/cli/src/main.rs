@@ -12,6 +12,7 @@
 )]
 
 mod args;
+mod budget;
 mod compare;
 mod config;
 mod confirm;
@@ -107,6 +108,7 @@ fn become_calling_user(cli: &Cli) -> Result<()> {
         Command::Sweep(args) => (true, args.sudo.root),
         Command::Tune(args) => (true, args.sudo.root),
         Command::Hold(args) => (true, args.sudo.root),
+        Command::Budget(args) => (true, args.sudo.root),
         Command::Task(_) => (true, AsRootArg::default()),
         Command::Measure(args) => (false, args.root),
         _ => (false, AsRootArg::default()),
@@ -154,6 +156,7 @@ fn run_command(cli: Cli) -> Result<Outcome> {
         Command::Measure(args) => measure::run(*args),
         Command::Run(args) => run::run(*args),
         Command::Hold(args) => hold::run(*args),
+        Command::Budget(args) => budget::run(*args),
         Command::Tune(args) => tune::run(*args),
         Command::Report(args) => report::run(&args),
         Command::Compare(args) => compare::run(&args),

@@ -2,6 +2,7 @@
 
 use sweetspot_quantity::Seconds;
 use sweetspot_report::{latency_text, setting_text};
+use sweetspot_session::budget::BudgetStatus;
 use sweetspot_session::hold::HoldStatus;
 use sweetspot_session::{Observer, Status};
 
@@ -52,12 +53,26 @@ impl Observer for TerminalObserver {
                 self.show(elapsed, || text);
             }
             Status::Hold(live) => self.show(live.elapsed, || hold_text(live)),
+            Status::Budget(live) => self.show(live.elapsed, || budget_text(live)),
         }
     }
 
     fn clear(&mut self) {
         self.line.clear();
     }
+}
+
+/// The status line of a budget.
+fn budget_text(live: &BudgetStatus) -> String {
+    format!(
+        "{:.1} s  {:.0} of {:.0} W  caps {:.0} W  {} of {} GPUs busy",
+        live.elapsed.get(),
+        live.power.get(),
+        live.budget.get(),
+        live.caps.get(),
+        live.busy,
+        live.gpus,
+    )
 }
 
 /// The status line of a run with `hold`.

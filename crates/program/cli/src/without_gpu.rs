@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use crate::typed::shell_word;
 
 /// The commands that use GPUs, each with its form in virtual time, if it has one.
-const COMMANDS: [(&str, Option<&str>); 6] = [
+const COMMANDS: [(&str, Option<&str>); 7] = [
     (
         "sweep",
         Some("sweetspot sweep --simulate v100 --network resnet50"),
@@ -16,6 +16,7 @@ const COMMANDS: [(&str, Option<&str>); 6] = [
     ),
     ("run", None),
     ("hold", None),
+    ("budget", None),
     ("measure", None),
     ("devices", None),
 ];
@@ -34,7 +35,7 @@ fn simulated_form_of(words: Vec<OsString>) -> Option<String> {
     let mut known = own.filter_map(|word| COMMANDS.iter().find(|(name, _)| word == name));
     let (name, virtual_form) = known.next()?;
     let end = words.iter().position(|word| word == "--");
-    let has_command = end.is_some() || *name == "devices";
+    let has_command = end.is_some() || ["devices", "budget"].contains(name);
     let words = words.iter().enumerate().filter(|(index, word)| {
         let is_own = end.is_none_or(|end| *index < end);
         !(is_own && FLAGS_OF_ROOT.iter().any(|flag| word == flag))

@@ -10,6 +10,7 @@ mod host;
 #[path = "common/terminal.rs"]
 mod pseudo_terminal;
 
+mod budget;
 mod clients;
 mod config;
 mod documents;

@@ -85,12 +85,13 @@ const IN_VIRTUAL_TIME: [(&str, &str); 22] = [
 ];
 
 /// Commands on a simulated host in real time; `SERVER` and `JOB` stand for workloads that use its GPUs.
-const ON_A_HOST: [(&str, &str); 7] = [
+const ON_A_HOST: [(&str, &str); 8] = [
     ("devices", "devices"),
     ("doctor", "doctor"),
     ("measure", "measure --device 0 -- JOB"),
     ("measure", "measure --runs 2 --idle -- sh -c :"),
     ("measure", "measure -- sh -c kill\u{a0}-TERM\u{a0}$$"),
+    ("budget", "budget --below 400W --for 3s"),
     ("hold", "hold --device 0 --below 400W -- SERVER"),
     (
         "study",

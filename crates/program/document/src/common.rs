@@ -24,6 +24,8 @@ impl SchemaName {
     pub const FIT: Self = Self("sweetspot.fit/1");
     /// A run whose power `sweetspot hold` limited to a cap.
     pub const HOLD: Self = Self("sweetspot.hold/1");
+    /// The name of the format of `sweetspot budget`.
+    pub const BUDGET: Self = Self("sweetspot.budget/1");
     /// The operations of a neural network and the bytes it reads and writes.
     pub const NETWORK: Self = Self("sweetspot.network/1");
     /// Search strategies that were replayed on recorded measurements.

@@ -12,6 +12,7 @@
     deny(clippy::unwrap_used, clippy::expect_used, clippy::panic)
 )]
 
+pub mod budget;
 pub mod common;
 pub mod compare;
 pub mod devices;

@@ -7,7 +7,8 @@ use serde_json::Value;
 
 use crate::common::SchemaName;
 use crate::{
-    compare, devices, doctor, fit, hold, measure, network, replay, report, reproduce, study, tune,
+    budget, compare, devices, doctor, fit, hold, measure, network, replay, report, reproduce,
+    study, tune,
 };
 
 /// The JSON Schema of a document, with the name of its file in `docs/schemas/`.
@@ -21,6 +22,7 @@ pub struct DocumentSchema {
 /// Generates the schema of every document.
 pub fn document_schemas() -> Vec<DocumentSchema> {
     vec![
+        schema_of::<budget::Budget>("budget", SchemaName::BUDGET),
         schema_of::<compare::Compare>("compare", SchemaName::COMPARE),
         schema_of::<devices::Devices>("devices", SchemaName::DEVICES),
         schema_of::<doctor::Doctor>("doctor", SchemaName::DOCTOR),

@@ -3,6 +3,7 @@
 use sweetspot_virtual_time::SimulationError;
 use sweetspot_workload::WorkloadError;
 
+use crate::budget::BudgetError;
 use crate::hold::HoldError;
 use crate::host::DevicesError;
 use crate::measure::MeasureError;
@@ -30,6 +31,9 @@ pub enum SessionError {
     /// `hold` cannot keep the power below the cap.
     #[error(transparent)]
     Hold(#[from] HoldError),
+    /// `budget` cannot keep the budget.
+    #[error(transparent)]
+    Budget(#[from] BudgetError),
     /// The simulation cannot be run.
     #[error(transparent)]
     Simulation(#[from] SimulationError),

@@ -17,6 +17,7 @@
 pub mod hold;
 pub mod measure;
 
+pub mod budget;
 mod devices;
 mod doctor;
 mod error;

@@ -3,6 +3,7 @@
 use sweetspot_quantity::{Seconds, Watts};
 use sweetspot_study::{RunRecord, SweepProgress, Task};
 
+use crate::budget::BudgetStatus;
 use crate::hold::HoldStatus;
 use crate::sweep::TimeLeft;
 
@@ -53,6 +54,8 @@ pub enum Status<'a> {
     },
     /// A program whose GPU is kept below a power cap.
     Hold(&'a HoldStatus),
+    /// GPUs that are kept together under a budget.
+    Budget(&'a BudgetStatus),
 }
 
 /// An observer that shows nothing.

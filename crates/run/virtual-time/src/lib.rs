@@ -18,6 +18,7 @@
     )
 )]
 
+pub mod budget;
 pub mod hold;
 
 mod error;

@@ -3,7 +3,9 @@
 use std::process::Command;
 
 use sweetspot_device::{AppliedKnob, Descriptor, DeviceId, Knob, Settings, Shortfall};
-use sweetspot_guard::{Guard, GuardError, Refusal, RestoreError, adopt_orphans};
+use sweetspot_guard::{
+    Guard, GuardError, LeaseKind, Refusal, RestoreError, RestoreOutcome, adopt_orphans,
+};
 use sweetspot_quantity::Watts;
 
 use crate::WorkloadError;
@@ -103,6 +105,46 @@ impl<'a> Lease<'a> {
         }
         tracing::info!(devices = ?lease.ids(), "devices leased");
         Ok(lease)
+    }
+
+    /// Starts a guard and leases each of the devices that it can, as a ceiling for the settings of others. Returns the
+    /// refusals of the devices that it cannot lease.
+    pub fn take_ceilings(
+        devices: &[Descriptor],
+        program: GuardProgram<'a>,
+        signals: &SignalSource,
+        note: &mut dyn FnMut(&str),
+    ) -> Result<(Self, Vec<(DeviceId, Refusal)>), WorkloadError> {
+        let mut lease = Self::take(&[], program, signals, note)?;
+        let mut refused = Vec::new();
+        for device in devices {
+            match lease.add_ceiling(&device.id) {
+                Ok(notes) => {
+                    notes.iter().for_each(|found| note(&found.to_string()));
+                    lease.devices.push(DeviceState::new(device.id.clone()));
+                }
+                Err(GuardError::Refused(Refusal::Interrupted)) => {}
+                Err(GuardError::Refused(refusal)) => refused.push((device.id.clone(), refusal)),
+                Err(error) => {
+                    lease.release(note)?;
+                    return Err(error.into());
+                }
+            }
+        }
+        if let Some(signal) = lease.interrupted() {
+            lease.release(note)?;
+            return Err(WorkloadError::Interrupted(signal));
+        }
+        Ok((lease, refused))
+    }
+
+    /// Leases one more device as a ceiling, or for settings if the policy does not allow a ceiling.
+    fn add_ceiling(&mut self, device: &DeviceId) -> Result<Vec<RestoreOutcome>, GuardError> {
+        let devices = vec![device.clone()];
+        match self.guard.lease_as(devices.clone(), LeaseKind::Ceiling) {
+            Err(GuardError::Refused(Refusal::NotAllowed(_))) => self.guard.lease(devices),
+            leased => leased,
+        }
     }
 
     /// The number of the signal that has arrived, if any; the guard has then restored all devices.

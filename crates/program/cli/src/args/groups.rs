@@ -11,7 +11,7 @@ use super::Cli;
 const GROUPS: [(&str, &[&str]); 6] = [
     ("Start", &["doctor", "devices"]),
     ("Measure", &["measure", "network"]),
-    ("Optimise", &["tune", "sweep", "run", "hold"]),
+    ("Optimise", &["tune", "sweep", "run", "hold", "budget"]),
     ("Look at results", &["report", "compare", "study"]),
     (
         "Simulate",

@@ -283,7 +283,7 @@ fn parse_latency(text: &str) -> Result<Seconds, String> {
     }
 }
 
-fn parse_watts(text: &str) -> Result<Watts, String> {
+pub(super) fn parse_watts(text: &str) -> Result<Watts, String> {
     parse_cap(text).map_err(|problem| problem.to_string())
 }
 

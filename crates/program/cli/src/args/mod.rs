@@ -1,5 +1,6 @@
 //! Flags and their help texts: one file for each command, and `shared` for flags that several commands have.
 
+mod budget;
 mod compare;
 mod devices;
 mod doctor;
@@ -27,6 +28,7 @@ use tracing::level_filters::LevelFilter;
 use crate::log::parse_level;
 use crate::terminal::ColorWhen;
 
+pub use budget::{BudgetArgs, BudgetCommand, BudgetOf};
 pub use compare::CompareArgs;
 pub use devices::DevicesArgs;
 pub use doctor::DoctorArgs;
@@ -89,6 +91,7 @@ pub enum Command {
     Measure(Box<MeasureArgs>),
     Run(Box<RunArgs>),
     Hold(Box<HoldArgs>),
+    Budget(Box<BudgetArgs>),
     Tune(Box<TuneArgs>),
     Report(Box<ReportArgs>),
     Compare(Box<CompareArgs>),

@@ -2,25 +2,26 @@
 
 mod automatic;
 mod batches;
-mod cap;
+pub(crate) mod cap;
 mod energy;
 mod error;
 mod history;
 mod hold_loop;
 mod notice;
-mod power_reader;
+pub(crate) mod power_reader;
 mod real;
 mod request;
 mod result;
 mod simulated;
-mod socket;
+pub(crate) mod socket;
 mod verdict;
 
+pub(crate) use automatic::cap_range;
 pub use cap::{CapSource, InvalidCap, parse_cap};
 pub use error::HoldError;
 pub use real::hold;
 pub use request::{HoldKnob, HoldRequest, default_batches};
 pub use result::{HoldEnergy, HoldResult, HoldStatus, TimeSlice};
 pub use simulated::{SimulatedService, hold_simulated};
-pub use socket::{SetCapError, set_cap};
+pub use socket::{ControlledVerb, SetCapError, set_cap};
 pub use verdict::Verdict;

@@ -22,7 +22,7 @@ use super::hold_loop::{HoldLoop, HoldLoopParts};
 use super::power_reader::{PowerReader, best_sensor, fastest_sensor};
 use super::request::{HoldKnob, HoldRequest, first_cap};
 use super::result::HoldResult;
-use super::socket::ControlSocket;
+use super::socket::{ControlSocket, ControlledVerb};
 use super::verdict::judge;
 use crate::host::{
     Gpu, all_gpus, open_host, reject_lost, reopen_for_reading, select, visibility_variables,
@@ -187,7 +187,7 @@ fn explain_permission(problem: SessionError, knob: HoldKnob) -> SessionError {
 
 /// Opens the control socket. If that fails, the user is warned and `hold` works without `hold set`.
 fn open_socket(observer: &mut dyn Observer) -> Option<ControlSocket> {
-    match ControlSocket::open() {
+    match ControlSocket::open(ControlledVerb::Hold) {
         Ok(socket) => Some(socket),
         Err(problem) => {
             observer.note(&format!(

@@ -1,4 +1,4 @@
-//! The control socket of a running hold, through which its owner changes the cap.
+//! The control socket of a running `hold` or `budget`, through which its owner changes the cap.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
@@ -20,43 +20,82 @@ use sweetspot_quantity::Watts;
 use super::cap::parse_cap;
 use crate::host::simulated_host;
 
-/// Why the cap of a running `hold` process could not be changed.
+/// A command whose cap can be changed while it runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ControlledVerb {
+    /// `sweetspot hold`, which keeps one GPU under a cap.
+    Hold,
+    /// `sweetspot budget`, which keeps all GPUs together under a budget.
+    Budget,
+}
+
+impl ControlledVerb {
+    /// The name of the command, which is also the beginning of its sockets' names.
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Hold => "hold",
+            Self::Budget => "budget",
+        }
+    }
+
+    /// The beginning of a socket's file name; the process id follows it.
+    fn prefix(self) -> String {
+        format!("{}-", self.name())
+    }
+}
+
+impl std::fmt::Display for ControlledVerb {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// Why the cap of a running `hold` or `budget` process could not be changed.
 #[derive(Debug, thiserror::Error)]
 pub enum SetCapError {
-    /// The user has no running `hold` process.
-    #[error("you have no running hold on this computer")]
-    NoHold,
-    /// None of the user's running `hold` processes has this process id.
-    #[error("none of your running holds has the pid {pid}: use one of {running}")]
+    /// The user has no running process of this kind.
+    #[error("you have no running {0} on this computer")]
+    NotRunning(ControlledVerb),
+    /// None of the user's running processes has this process id.
+    #[error("none of your running {verb}s has the pid {pid}: use one of {running}")]
     UnknownPid {
+        /// The command.
+        verb: ControlledVerb,
         /// The process id that the user gave.
         pid: u32,
-        /// The process ids of the user's running `hold` processes, separated by commas.
+        /// The process ids of the user's running processes, separated by commas.
         running: String,
     },
-    /// Several `hold` processes are running, and the user named none; the text lists their process ids.
-    #[error("several holds are running (pid {0})")]
-    Several(String),
-    /// The `hold` process did not reply in time, because it is stopped or very busy.
+    /// Several processes are running, and the user named none.
+    #[error("several {verb}s are running (pid {pids})")]
+    Several {
+        /// The command.
+        verb: ControlledVerb,
+        /// Their process ids, separated by commas.
+        pids: String,
+    },
+    /// The process did not reply in time, because it is stopped or very busy.
     #[error(
-        "the hold with pid {pid} has not replied: it is stopped or busy, and applies the new cap when it continues"
+        "the {verb} with pid {pid} has not replied: it is stopped or busy, and applies the new cap when it continues"
     )]
     NoAnswer {
-        /// The id of the `hold` process.
+        /// The command.
+        verb: ControlledVerb,
+        /// The id of the process.
         pid: u32,
     },
-    /// The `hold` process rejected the cap.
-    #[error("the hold with pid {pid} rejected the cap: {reason}")]
+    /// The process rejected the cap.
+    #[error("the {verb} with pid {pid} rejected the cap: {reason}")]
     Rejected {
-        /// The id of the `hold` process.
+        /// The command.
+        verb: ControlledVerb,
+        /// The id of the process.
         pid: u32,
-        /// Why the `hold` process rejected the cap.
+        /// Why the process rejected the cap.
         reason: String,
     },
 }
 
-/// The beginning of a control socket's file name; the process id follows it.
-const PREFIX: &str = "hold-";
 /// The end of a control socket's file name.
 const SUFFIX: &str = ".socket";
 /// How long `hold` and the caller of `hold set` wait for a line from each other.
@@ -68,52 +107,50 @@ const MAX_REQUEST_BYTES: u64 = 256;
 
 /// The folders that may contain the sockets of this user's `hold` processes; a new socket goes into the first. There
 /// are several because the environment variables of another shell may differ.
-fn socket_folders() -> Vec<PathBuf> {
+fn socket_folders(verb: ControlledVerb) -> Vec<PathBuf> {
     let user = geteuid().as_raw();
     if let Some(host) = simulated_host() {
-        return vec![host.join(format!("hold-{user}"))];
+        return vec![host.join(format!("{verb}-{user}"))];
     }
     let run = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
-    folders_of_user(user, run.filter(|run| run.is_dir()))
+    folders_of_user(verb, user, run.filter(|run| run.is_dir()))
 }
 
 /// The folders for the sockets of one user's `hold` processes; `run` is the user's runtime folder, if it is known.
-fn folders_of_user(user: u32, run: Option<PathBuf>) -> Vec<PathBuf> {
+fn folders_of_user(verb: ControlledVerb, user: u32, run: Option<PathBuf>) -> Vec<PathBuf> {
     let default_run = Path::new("/run/user").join(user.to_string());
-    let own = format!("sweetspot-hold-{user}");
-    let mut folders: Vec<PathBuf> = run
-        .map(|run| run.join("sweetspot-hold"))
-        .into_iter()
-        .collect();
+    let folder = format!("sweetspot-{verb}");
+    let own = format!("{folder}-{user}");
+    let mut folders: Vec<PathBuf> = run.map(|run| run.join(&folder)).into_iter().collect();
     folders.push(std::env::temp_dir().join(&own));
-    folders.push(default_run.join("sweetspot-hold"));
+    folders.push(default_run.join(&folder));
     folders.push(Path::new("/tmp").join(own));
     folders
 }
 
 /// The folders that may contain the sockets of any user's `hold` processes, which root searches.
-fn folders_of_all_users() -> Vec<PathBuf> {
-    let entries_of = |folder: &Path, is_match: fn(&str) -> bool| {
+fn folders_of_all_users(verb: ControlledVerb) -> Vec<PathBuf> {
+    let entries_of = |folder: &Path, prefix: &str| {
         let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-        let matches = entries.filter(move |entry| is_match(&entry.file_name().to_string_lossy()));
+        let matches =
+            entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(prefix));
         matches.map(|entry| entry.path()).collect::<Vec<_>>()
     };
     if let Some(host) = simulated_host() {
-        return entries_of(&host, |name| name.starts_with(PREFIX));
+        return entries_of(&host, &verb.prefix());
     }
-    let users = entries_of(Path::new("/run/user"), |_| true).into_iter();
-    let mut folders: Vec<PathBuf> = users.map(|run| run.join("sweetspot-hold")).collect();
+    let users = entries_of(Path::new("/run/user"), "").into_iter();
+    let name = format!("sweetspot-{verb}");
+    let mut folders: Vec<PathBuf> = users.map(|run| run.join(&name)).collect();
     for folder in [std::env::temp_dir(), PathBuf::from("/tmp")] {
-        folders.extend(entries_of(&folder, |name| {
-            name.starts_with("sweetspot-hold-")
-        }));
+        folders.extend(entries_of(&folder, &format!("{name}-")));
     }
     folders
 }
 
 /// Creates the folder for a new socket; no other user may have access to it.
-fn create_private_folder() -> std::io::Result<PathBuf> {
-    let folder = socket_folders().swap_remove(0);
+fn create_private_folder(verb: ControlledVerb) -> std::io::Result<PathBuf> {
+    let folder = socket_folders(verb).swap_remove(0);
     match std::fs::DirBuilder::new().mode(0o700).create(&folder) {
         Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => return Err(error),
         _ => {}
@@ -151,9 +188,9 @@ pub struct ControlSocket {
 
 impl ControlSocket {
     /// Creates the socket and starts the thread that serves it.
-    pub fn open() -> std::io::Result<Self> {
-        let name = format!("{PREFIX}{}{SUFFIX}", std::process::id());
-        let path = create_private_folder()?.join(name);
+    pub fn open(verb: ControlledVerb) -> std::io::Result<Self> {
+        let name = format!("{}{}{SUFFIX}", verb.prefix(), std::process::id());
+        let path = create_private_folder(verb)?.join(name);
         // An earlier process with the same id may have left a socket.
         let _ = std::fs::remove_file(&path);
         let listener = UnixListener::bind(&path)?;
@@ -221,7 +258,7 @@ fn serve_request(mut stream: UnixStream, requests: &Sender<CapRequest>) -> std::
         None => return writeln!(stream, "refused: unknown command, use `set WATTS`"),
     };
     let (answer, reply) = channel();
-    let ending = || std::io::Error::other("the hold is ending");
+    let ending = || std::io::Error::other("the process is ending");
     let request = CapRequest { cap, answer };
     requests.send(request).map_err(|_| ending())?;
     match reply.recv_timeout(REPLY_TIMEOUT).map_err(|_| ending())? {
@@ -232,7 +269,8 @@ fn serve_request(mut stream: UnixStream, requests: &Sender<CapRequest>) -> std::
 
 /// Connects to the running `hold` processes whose sockets are in a folder. Removes sockets that were left by killed
 /// `hold` processes of this user.
-fn running_holds_in(folder: &Path) -> Vec<(u32, UnixStream)> {
+fn running_in(verb: ControlledVerb, folder: &Path) -> Vec<(u32, UnixStream)> {
+    let prefix = verb.prefix();
     let owner = std::fs::symlink_metadata(folder).ok();
     let owner = owner.filter(|found| found.is_dir() && found.mode() & 0o022 == 0);
     let (Some(owner), Ok(entries)) = (owner.map(|found| found.uid()), std::fs::read_dir(folder))
@@ -248,7 +286,7 @@ fn running_holds_in(folder: &Path) -> Vec<(u32, UnixStream)> {
     for entry in entries.flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
         let pid = name
-            .strip_prefix(PREFIX)
+            .strip_prefix(&prefix)
             .and_then(|rest| rest.strip_suffix(SUFFIX)?.parse().ok());
         let Some(pid) = pid else { continue };
         match connect_to(&entry.path(), pid, owner) {
@@ -278,55 +316,57 @@ fn connect_to(path: &Path, pid: u32, owner: u32) -> std::io::Result<UnixStream> 
 }
 
 /// Connects to the user's running `hold` processes. Root can also reach another user's `hold` process by its id.
-fn running_holds(pid: Option<u32>) -> Vec<(u32, UnixStream)> {
-    let mut folders = socket_folders();
+fn running(verb: ControlledVerb, pid: Option<u32>) -> Vec<(u32, UnixStream)> {
+    let mut folders = socket_folders(verb);
     if pid.is_some() && geteuid().is_root() {
-        folders.extend(folders_of_all_users());
+        folders.extend(folders_of_all_users(verb));
     }
     let existing = folders.iter().filter_map(|one| one.canonicalize().ok());
     let folders: BTreeSet<PathBuf> = existing.collect();
-    let holds = folders.iter().flat_map(|folder| running_holds_in(folder));
-    let mut holds: Vec<_> = holds.collect();
-    holds.sort_by_key(|(pid, _)| *pid);
-    holds
+    let found = folders.iter().flat_map(|folder| running_in(verb, folder));
+    let mut found: Vec<_> = found.collect();
+    found.sort_by_key(|(pid, _)| *pid);
+    found
 }
 
-/// Changes the cap of a running `hold` process and returns its confirmation.
-pub fn set_cap(cap: Watts, pid: Option<u32>) -> Result<String, SetCapError> {
-    let mut running = running_holds(pid);
-    let names = running
-        .iter()
-        .map(|(pid, _)| pid.to_string())
-        .collect::<Vec<_>>()
-        .join(", ");
+/// The ids of the user's running processes of this kind.
+pub fn running_pids(verb: ControlledVerb) -> Vec<u32> {
+    let found = running(verb, None).into_iter();
+    found.map(|(pid, _)| pid).collect()
+}
+
+/// Changes the cap of a running process and returns its confirmation.
+pub fn set_cap(verb: ControlledVerb, cap: Watts, pid: Option<u32>) -> Result<String, SetCapError> {
+    let mut running = running(verb, pid);
+    let pids = running.iter().map(|(pid, _)| pid.to_string());
+    let pids = pids.collect::<Vec<_>>().join(", ");
     let index = match (pid, running.len()) {
-        (_, 0) => return Err(SetCapError::NoHold),
+        (_, 0) => return Err(SetCapError::NotRunning(verb)),
         (None, 1) => 0,
-        (None, _) => return Err(SetCapError::Several(names)),
+        (None, _) => return Err(SetCapError::Several { verb, pids }),
         (Some(pid), _) => {
-            running
-                .iter()
-                .position(|(of, _)| *of == pid)
-                .ok_or(SetCapError::UnknownPid {
-                    pid,
-                    running: names,
-                })?
+            let found = running.iter().position(|(of, _)| *of == pid);
+            found.ok_or(SetCapError::UnknownPid {
+                verb,
+                pid,
+                running: pids,
+            })?
         }
     };
     let (pid, stream) = running.swap_remove(index);
-    let rejected = |reason: String| SetCapError::Rejected { pid, reason };
+    let rejected = |reason: String| SetCapError::Rejected { verb, pid, reason };
     let answer = send_cap(stream, cap).map_err(|problem| match problem.kind() {
-        ErrorKind::WouldBlock | ErrorKind::TimedOut => SetCapError::NoAnswer { pid },
+        ErrorKind::WouldBlock | ErrorKind::TimedOut => SetCapError::NoAnswer { verb, pid },
         _ => rejected(problem.to_string()),
     })?;
     match answer.split_once(": ") {
         Some(("ok", text)) => Ok(text.to_owned()),
         Some(("refused", text)) => Err(rejected(text.to_owned())),
-        _ => Err(rejected("the hold sent no valid reply".to_owned())),
+        _ => Err(rejected(format!("the {verb} sent no valid reply"))),
     }
 }
 
-/// Sends a cap to a `hold` process and returns its reply line.
+/// Sends a cap to a process and returns its reply line.
 fn send_cap(mut stream: UnixStream, cap: Watts) -> std::io::Result<String> {
     stream.set_write_timeout(Some(REPLY_TIMEOUT))?;
     writeln!(stream, "set {}W", cap.get())?;
@@ -361,7 +401,8 @@ mod tests {
     #[test]
     fn holds_of_shells_with_another_environment_are_found() {
         let run = PathBuf::from("/run/user/7");
-        let (with, without) = (folders_of_user(7, Some(run)), folders_of_user(7, None));
+        let of_user = |run| folders_of_user(ControlledVerb::Hold, 7, run);
+        let (with, without) = (of_user(Some(run)), of_user(None));
         // Each shell also searches the folder in which the other creates its sockets.
         assert!(without.contains(&with[0]) && with.contains(&without[0]));
         assert_ne!(with[0], without[0]);

@@ -3,7 +3,7 @@
 use sweetspot_sim::Load;
 
 /// Scales the work of a load by `factor`; the device's part of the work is also multiplied by `heavier`.
-pub(super) fn scale_load(load: &Load, factor: f64, heavier: f64) -> Load {
+pub(crate) fn scale_load(load: &Load, factor: f64, heavier: f64) -> Load {
     let device = factor * heavier;
     match *load {
         Load::Waiting { host } => Load::Waiting {

@@ -2,7 +2,7 @@
 //! real GPUs.
 
 mod conditions;
-mod load;
+pub(crate) mod load;
 mod outcome;
 mod queue;
 mod sensor;

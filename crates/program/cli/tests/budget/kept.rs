@@ -1,0 +1,64 @@
+//! A budget is kept while it changes and while programs end, and everything is restored, whatever ends it.
+
+use std::time::Duration;
+
+use super::common::{
+    EARLIER_CAP, caps, document, signal, start_budget, start_training, stderr_text, wait_for_caps,
+};
+use crate::host::TestHost;
+
+/// The sum of caps with a little room for rounding.
+fn within(caps: &[f64], budget: f64) -> bool {
+    caps.iter().sum::<f64>() <= budget + 0.5
+}
+
+#[test]
+fn a_budget_is_halved_while_three_programs_run_and_one_is_killed() {
+    let host = TestHost::new("tesla_v100_pcie_16gb:8");
+    host.set_caps(240.0);
+    let mut programs = [("0", "1"), ("1,2", "2"), ("3", "1")]
+        .map(|(gpus, ranks)| start_training(&host, gpus, ranks));
+    std::thread::sleep(Duration::from_secs(1));
+    let budget = start_budget(&host, &["--below", "1800W"]);
+    wait_for_caps(&host, "1800 W", |caps| {
+        caps.len() == 8 && within(caps, 1800.0)
+    });
+    let set = host.sweetspot().args(["budget", "set", "0.9kW"]).output();
+    assert!(set.unwrap().status.success());
+    wait_for_caps(&host, "900 W", |caps| within(caps, 900.0));
+    signal("-KILL", &programs[2], true);
+    for _ in 0..30 {
+        std::thread::sleep(Duration::from_millis(100));
+        assert!(within(&caps(&host), 900.0), "{:?}", caps(&host));
+    }
+    signal("-TERM", &budget, false);
+    let output = budget.wait_with_output().unwrap();
+    assert_eq!(
+        output.status.code(),
+        Some(128 + 15),
+        "{}",
+        stderr_text(&output)
+    );
+    assert_eq!(caps(&host), vec![240.0; 8]);
+    let document = document(&output);
+    assert_eq!(document["restored"], true);
+    assert_eq!(document["budgets"].as_array().unwrap().len(), 2);
+    assert!(document["devices"][0]["items"].as_f64().unwrap() > 0.0);
+    for program in &mut programs {
+        let _ = program.kill();
+        program.wait().unwrap();
+    }
+}
+
+#[test]
+fn caps_are_restored_after_a_kill() {
+    let host = TestHost::new("v100:2");
+    host.set_caps(EARLIER_CAP);
+    for name in ["-KILL", "-TERM", "-HUP"] {
+        let mut budget = start_budget(&host, &["--below", "350W"]);
+        wait_for_caps(&host, "350 W", |caps| within(caps, 350.0));
+        signal(name, &budget, false);
+        wait_for_caps(&host, name, |caps| caps == [EARLIER_CAP; 2]);
+        budget.wait().unwrap();
+    }
+}

@@ -1,0 +1,110 @@
+//! GPUs that were kept together under a power budget, `sweetspot.budget/1`.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::common::{Machine, SchemaName};
+
+/// GPUs that were kept together under a power budget. Values are in SI units, with fractions instead of percentages; a
+/// key is absent if its value is unknown. Times are in seconds since the start.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Budget {
+    /// The name and version of this format.
+    #[schemars(extend("const" = SchemaName::BUDGET))]
+    pub schema: SchemaName,
+    /// The machine with the GPUs.
+    pub machine: Machine,
+    /// The budget at the end, in watts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub budget_w: Option<f64>,
+    /// How long the budget was kept, in seconds.
+    pub time_s: f64,
+    /// The share of the time in which the mean power of a second was above the budget.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub violation_share: Option<f64>,
+    /// The mean power of all GPUs together, in watts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mean_power_w: Option<f64>,
+    /// The highest mean power of a second, in watts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub largest_mean_w: Option<f64>,
+    /// The share of the budget that was used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub used_share: Option<f64>,
+    /// The energy of all GPUs together in joules, from their power readings.
+    pub energy_j: f64,
+    /// The number of power caps that were set.
+    pub changes: u64,
+    /// The GPUs that shared the budget.
+    pub devices: Vec<BudgetedDevice>,
+    /// Every budget, with the time at which it was given.
+    pub budgets: Vec<BudgetAt>,
+    /// Power, budget and caps over time.
+    pub over_time: Vec<BudgetSlice>,
+    /// The messages that were shown, with their times.
+    pub notices: Vec<BudgetNotice>,
+    /// The signal that ended the run, if one did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub signal: Option<i32>,
+    /// Whether every GPU has its earlier settings again.
+    pub restored: bool,
+}
+
+/// A GPU that shared the budget.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct BudgetedDevice {
+    /// The index of the GPU.
+    pub index: u32,
+    /// The UUID of the GPU.
+    pub uuid: String,
+    /// The product name of the GPU.
+    pub name: String,
+    /// Whether the power cap of the GPU could be set.
+    pub settable: bool,
+    /// The power cap before, in watts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub earlier_cap_w: Option<f64>,
+    /// The last power cap of the budget, in watts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cap_w: Option<f64>,
+    /// The mean power, in watts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mean_power_w: Option<f64>,
+    /// The share of the time in which a program used the GPU.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub busy_share: Option<f64>,
+    /// The items that programs reported.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub items: Option<f64>,
+}
+
+/// A budget and when it was given.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct BudgetAt {
+    /// When the budget was given, in seconds.
+    pub at_s: f64,
+    /// The budget, in watts.
+    pub budget_w: f64,
+}
+
+/// A part of the time.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct BudgetSlice {
+    /// The end of the part, in seconds.
+    pub at_s: f64,
+    /// The budget, in watts.
+    pub budget_w: f64,
+    /// The mean power of all GPUs together, in watts.
+    pub power_w: f64,
+    /// The power caps in watts, in the order of `devices`.
+    pub caps_w: Vec<f64>,
+}
+
+/// A message and when it was shown.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct BudgetNotice {
+    /// When the message was shown, in seconds.
+    pub at_s: f64,
+    /// The message.
+    pub message: String,
+}

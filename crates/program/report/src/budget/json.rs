@@ -1,0 +1,65 @@
+//! The JSON document of `sweetspot budget`, `sweetspot.budget/1`.
+
+use sweetspot_document::budget as document;
+use sweetspot_document::common::SchemaName;
+use sweetspot_quantity::Watts;
+use sweetspot_session::budget::{BudgetResult, BudgetedGpuResult};
+
+use crate::measure::machine_json;
+
+/// Makes the JSON document of a budget.
+pub fn budget_json(result: &BudgetResult) -> document::Budget {
+    let slices = result.over_time.iter();
+    let notices = result.notices.iter();
+    let budgets = result.budgets.iter();
+    document::Budget {
+        schema: SchemaName::BUDGET,
+        machine: machine_json(&result.machine),
+        budget_w: result.last_budget().map(Watts::get),
+        time_s: result.time.get(),
+        violation_share: result.above_share.map(|share| share.get()),
+        mean_power_w: result.mean_power.map(Watts::get),
+        largest_mean_w: result.highest_mean.map(Watts::get),
+        used_share: result.used_share.map(|share| share.get()),
+        energy_j: result.energy.get(),
+        changes: result.changes,
+        devices: result.gpus.iter().map(device).collect(),
+        budgets: budgets
+            .map(|(at, budget)| document::BudgetAt {
+                at_s: at.get(),
+                budget_w: budget.get(),
+            })
+            .collect(),
+        over_time: slices
+            .map(|slice| document::BudgetSlice {
+                at_s: slice.at.get(),
+                budget_w: slice.budget.get(),
+                power_w: slice.power.get(),
+                caps_w: slice.caps.iter().map(|cap| cap.get()).collect(),
+            })
+            .collect(),
+        notices: notices
+            .map(|(at, message)| document::BudgetNotice {
+                at_s: at.get(),
+                message: message.clone(),
+            })
+            .collect(),
+        signal: result.signal,
+        restored: result.restored,
+    }
+}
+
+/// A GPU of the budget.
+fn device(gpu: &BudgetedGpuResult) -> document::BudgetedDevice {
+    document::BudgetedDevice {
+        index: gpu.index,
+        uuid: gpu.device.id.to_string(),
+        name: gpu.device.name.clone(),
+        settable: gpu.is_settable,
+        earlier_cap_w: gpu.first_cap.map(Watts::get),
+        cap_w: gpu.cap.map(Watts::get),
+        mean_power_w: gpu.mean_power.map(Watts::get),
+        busy_share: gpu.busy_share.map(|share| share.get()),
+        items: gpu.items,
+    }
+}

@@ -1,0 +1,7 @@
+//! `sweetspot budget`: GPUs that were kept together under a power budget.
+
+mod json;
+mod text;
+
+pub use json::budget_json;
+pub use text::budget_text;
