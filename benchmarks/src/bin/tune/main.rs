@@ -15,7 +15,7 @@ use std::ops::Range;
 
 use anyhow::{Context, Result};
 use sweetspot_benchmarks::{GPUS, NETWORKS, OBJECTIVES};
-use sweetspot_control::tune::{TuneKnob, TuneRequest, TuneSpace};
+use sweetspot_control::tune::{SettingsScope, TuneKnob, TuneRequest, TuneSpace};
 use sweetspot_decide::search::StrategyName;
 use sweetspot_decide::{Criteria, Objective, Outcome};
 use sweetspot_device::Settings;
@@ -128,6 +128,7 @@ fn random_job(number: u64) -> Result<(String, JobSequence)> {
 fn request(objective: Objective, knob: TuneKnob, seed: u64) -> TuneRequest {
     TuneRequest {
         knob,
+        settings: SettingsScope::default(),
         criteria: Criteria::from(objective),
         strategy: StrategyName::Guided,
         budget: Ratio::new(0.05),

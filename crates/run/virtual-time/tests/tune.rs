@@ -25,6 +25,7 @@ fn job(gpu: &str, networks: &[&str]) -> JobSequence {
 fn request(criteria: impl Into<Criteria>, seed: u64) -> TuneRequest {
     TuneRequest {
         knob: TuneKnob::PowerCap,
+        settings: SettingsScope::default(),
         criteria: criteria.into(),
         strategy: StrategyName::Guided,
         budget: Ratio::new(0.05),

@@ -15,6 +15,7 @@ const JOB: Seconds = Seconds::new(600.0);
 fn request(knob: TuneKnob, objective: Objective) -> TuneRequest {
     TuneRequest {
         knob,
+        settings: SettingsScope::default(),
         criteria: objective.into(),
         strategy: StrategyName::Guided,
         budget: Ratio::new(0.05),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use sweetspot_control::tune::{
-    EarlierChoice, JobLength, TuneConfig, TuneRequest, TuneSpace, TunedJob, Tuner,
+    EarlierChoice, JobLength, PointTable, TuneConfig, TuneRequest, TuneSpace, TunedJob, Tuner,
 };
 use sweetspot_device::{Descriptor, Knob, MigSlices, MonotonicClock};
 use sweetspot_guard::GuardError;
@@ -74,17 +74,22 @@ pub fn tune(
         (_, run) => run.map_err(|problem| problem.after_release(&restored))?,
     };
     let ended = run.outcome.ended;
+    let tuned = run.end.tuner.finish();
+    let points = PointTable::new(&space, &tuned);
     let job = TunedJob {
         workload,
         knob: request.knob,
+        scope: request.settings,
         criteria: request.criteria.clone(),
         strategy: request.strategy,
-        settings: space.settings.clone(),
-        labels: space.labels.clone(),
+        settings: points.settings,
+        settings_of_gpus: points.settings_of_gpus,
+        labels: points.labels,
         reference: space.space.reference(),
         time: (run.outcome.exited - run.end.began).max(Seconds::ZERO),
-        tuned: run.end.tuner.finish(),
+        tuned,
         energy: run.end.energy,
+        energy_of_gpus: run.end.energy_of_gpus,
         items: run.items,
         begins: vec![Seconds::ZERO],
         power: run.end.power,
