@@ -4,11 +4,14 @@
 //! workloads, and trainings whose load changes halfway. The true results are known: the same job without noise, from start
 //! to end at every setting. FIRST chooses other seeds and other random workloads, so that a change that was developed with
 //! some of them can be checked with others. RANDOM is the number of seeds for each random workload, 1 if it is not given.
+//!
+//! `--bin tune several [FIRST [MIXES]]` compares one setting for all GPUs of a job with one for each, on unlike GPUs.
 #![cfg_attr(
     not(test),
     deny(clippy::unwrap_used, clippy::expect_used, clippy::panic)
 )]
 
+mod several;
 mod statistics;
 
 use std::ops::Range;
@@ -30,6 +33,13 @@ use statistics::{Case, TuneStatistics};
 const JOB_TIME: Seconds = Seconds::new(600.0);
 
 fn main() -> Result<()> {
+    if std::env::args().nth(1).as_deref() == Some("several") {
+        let number = |index: usize, usual: u64| match std::env::args().nth(index) {
+            Some(text) => text.parse().context("FIRST and MIXES must be numbers"),
+            None => Ok(usual),
+        };
+        return several::compare_settings(number(2, 0)?, number(3, 20)?);
+    }
     let seeds: u64 = match std::env::args().nth(1) {
         Some(text) => text.parse().context("SEEDS must be a number")?,
         None => 3,

@@ -2,7 +2,9 @@
 //! and every core clock.
 
 use sweetspot_control::limit::{CapEffect, Limit};
-use sweetspot_control::tune::{GiveUpReason, TuneKnob, TuneNotice, TuneRequest, TunedJob};
+use sweetspot_control::tune::{
+    GiveUpReason, SettingsScope, TuneKnob, TuneNotice, TuneRequest, TunedJob,
+};
 use sweetspot_decide::Objective;
 use sweetspot_decide::search::StrategyName;
 use sweetspot_device::Settings;

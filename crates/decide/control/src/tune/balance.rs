@@ -151,11 +151,6 @@ impl Balancer {
         }
     }
 
-    /// Returns to the settings at the beginning.
-    pub(super) fn revert(&mut self) {
-        self.levels.clone_from(&self.first);
-    }
-
     /// Whether a level of the present GPU has been tried.
     fn is_tried(&self, level: usize) -> bool {
         let value = self.ladders[self.gpu].values[level];

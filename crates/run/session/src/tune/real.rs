@@ -116,7 +116,7 @@ fn settable_space(
     lease: &mut Lease<'_>,
 ) -> Result<TuneSpace, SessionError> {
     let reference = space.space.reference();
-    let refused = match PointSetter::new(space, gpus).set(lease, reference) {
+    let refused = match PointSetter::new(space, gpus).set(lease, reference, None) {
         Ok(()) => return Ok(space.clone()),
         Err(refused @ GuardError::Refused(_)) if space.clocks.is_some() => refused,
         Err(problem) => return Err(problem.into()),
@@ -125,8 +125,8 @@ fn settable_space(
     let mut setter = PointSetter::new(&clocks, gpus);
     let lowest = clocks.settings.len() - 1;
     // A lock that is set and reset shows whether clocks can be changed; the highest one has the least effect.
-    let test = setter.set(lease, lowest.min(1));
-    match test.and_then(|()| setter.set(lease, clocks.space.reference())) {
+    let test = setter.set(lease, lowest.min(1), None);
+    match test.and_then(|()| setter.set(lease, clocks.space.reference(), None)) {
         Ok(()) => Ok(clocks),
         Err(_) => Err(refused.into()),
     }

@@ -7,8 +7,8 @@ mod simulation;
 use std::sync::Arc;
 
 use sweetspot_control::tune::{
-    EarlierChoice, JobLength, PointTable, TuneEvent, TuneNotice, TuneRequest, TuneSpace, TunedJob, Tuner,
-    find_unsupported_criterion,
+    EarlierChoice, JobLength, PointTable, TuneEvent, TuneNotice, TuneRequest, TuneSpace, TunedJob,
+    Tuner, find_unsupported_criterion,
 };
 use sweetspot_device::{Actuator, Descriptor, Settings, VirtualClock};
 use sweetspot_quantity::{Joules, Ratio, Seconds};
