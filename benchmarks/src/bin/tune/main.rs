@@ -5,7 +5,7 @@
 //! to end at every setting. FIRST chooses other seeds and other random workloads, so that a change that was developed with
 //! some of them can be checked with others. RANDOM is the number of seeds for each random workload, 1 if it is not given.
 //!
-//! `--bin tune several [FIRST [MIXES]]` compares one setting for all GPUs of a job with one for each, on unlike GPUs.
+//! `--bin tune several [FIRST [MIXES [KNOB]]]` compares one setting for all GPUs of a job with one for each, on unlike GPUs.
 #![cfg_attr(
     not(test),
     deny(clippy::unwrap_used, clippy::expect_used, clippy::panic)
@@ -38,7 +38,11 @@ fn main() -> Result<()> {
             Some(text) => text.parse().context("FIRST and MIXES must be numbers"),
             None => Ok(usual),
         };
-        return several::compare_settings(number(2, 0)?, number(3, 20)?);
+        let knob = match std::env::args().nth(4) {
+            Some(text) => text.parse()?,
+            None => TuneKnob::PowerCap,
+        };
+        return several::compare_settings(number(2, 0)?, number(3, 20)?, knob);
     }
     let seeds: u64 = match std::env::args().nth(1) {
         Some(text) => text.parse().context("SEEDS must be a number")?,

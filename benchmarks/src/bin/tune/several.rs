@@ -33,9 +33,9 @@ struct Comparison {
 
 /// Compares one setting for all GPUs with one for each, on unlike GPUs, unequal GPUs and random mixes. `first` chooses
 /// other seeds and other random mixes.
-pub fn compare_settings(first: u64, mixes: u64) -> Result<()> {
+pub fn compare_settings(first: u64, mixes: u64, knob: TuneKnob) -> Result<()> {
     let mut cases = vec![];
-    for network in ["googlenet", "alexnet", "resnet50"] {
+    for network in ["cnn2d", "resnet_gait", "resnet_im"] {
         let name = format!("2 Pascal + 2 Maxwell, {network}");
         cases.push((name, pascal_and_maxwell(network)?));
     }
@@ -48,9 +48,9 @@ pub fn compare_settings(first: u64, mixes: u64) -> Result<()> {
             cases.push((name, unequal_pair(gpu, network, slow_first)?));
         }
     }
-    print_comparisons("unlike and unequal GPUs", &compare_all(cases, first)?);
+    print_comparisons("unlike and unequal GPUs", &compare_all(cases, knob, first)?);
     let cases: Result<Vec<_>> = (first..first + mixes).map(random_mix).collect();
-    print_comparisons("random mixes", &compare_all(cases?, first)?);
+    print_comparisons("random mixes", &compare_all(cases?, knob, first)?);
     Ok(())
 }
 
@@ -128,19 +128,28 @@ fn random_workload(seed: Seed, gpu: &str) -> Result<Workload> {
 }
 
 /// Tunes every job with every limit in both ways.
-fn compare_all(cases: Vec<(String, JobSequence)>, seed: u64) -> Result<Vec<Comparison>> {
+fn compare_all(
+    cases: Vec<(String, JobSequence)>,
+    knob: TuneKnob,
+    seed: u64,
+) -> Result<Vec<Comparison>> {
     let mut comparisons = Vec::new();
     for (name, job) in cases {
         for limit in LIMITS {
-            comparisons.push(compare(&name, &job, limit, seed)?);
+            comparisons.push(compare(&name, &job, (limit, knob), seed)?);
         }
     }
     Ok(comparisons)
 }
 
 /// Tunes one job in both ways, and finds the true results of both choices.
-fn compare(name: &str, job: &JobSequence, limit: &'static str, seed: u64) -> Result<Comparison> {
-    let space = TuneSpace::new(&job.descriptors(), TuneKnob::PowerCap)?;
+fn compare(
+    name: &str,
+    job: &JobSequence,
+    (limit, knob): (&'static str, TuneKnob),
+    seed: u64,
+) -> Result<Comparison> {
+    let space = TuneSpace::new(&job.descriptors(), knob)?;
     let reference = job.outcome_at_each(0, &space.of_gpus[space.space.reference()])?;
     let share = |outcome: (Seconds, sweetspot_quantity::Joules, f64)| {
         (outcome.0 / reference.0, outcome.1 / reference.1)
@@ -151,7 +160,7 @@ fn compare(name: &str, job: &JobSequence, limit: &'static str, seed: u64) -> Res
     };
     let tuned = |settings: SettingsScope| -> Result<(TunedJob, (f64, f64))> {
         let request = TuneRequest {
-            knob: TuneKnob::PowerCap,
+            knob,
             settings,
             criteria: Criteria {
                 limits: vec![limit.parse()?],
@@ -187,9 +196,13 @@ fn compare(name: &str, job: &JobSequence, limit: &'static str, seed: u64) -> Res
         each,
         best_same,
         whole: (per_item(&same_job), per_item(&each_job)),
-        settings: each_job
-            .choice()
-            .map_or(String::new(), |choice| each_job.labels[choice].clone()),
+        settings: match (each_job.choice(), each_job.tuned.notices.last()) {
+            (Some(choice), _) if each_job.differing_settings(choice).is_some() => {
+                each_job.labels[choice].clone()
+            }
+            (_, Some((_, notice))) => notice.to_string(),
+            (_, None) => String::new(),
+        },
     })
 }
 

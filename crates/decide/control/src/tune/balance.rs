@@ -12,25 +12,29 @@ use super::ladder::GpuLadder;
 
 /// The first trial of a GPU lowers its value to this share of what it uses.
 const FIRST_STEP: f64 = 0.88;
-/// A further trial of a GPU that still has time to spare lowers its value to this share.
-const NEXT_STEP: f64 = 0.8;
-/// A trial that follows from a prediction aims at this share of the value at which the GPU would be just fast enough, so
-/// that the job slows down a little and shows the speed of the GPU.
-const AIM: f64 = 0.965;
-/// The job counts as slowed down if its speed is below this share of the speed before.
-const SLOWED: f64 = 0.9925;
-/// A setting is computed from a trial in which the job had at least this share of its speed; the rule by which it is
-/// computed is too coarse for larger differences.
-const NEAR: f64 = 0.93;
+/// A further trial of a GPU that may still have time to spare lowers its value to this share.
+const NEXT_STEP: f64 = 0.85;
+/// The first trial of a GPU of the same model as one that was lowered: this share of that one's value.
+const TWIN_STEP: f64 = 0.92;
+/// The job clearly slows down if its speed is below this share of the speed before: the errors of two measurements are
+/// much smaller than the difference, which therefore shows the speed of the GPU.
+const CLEARLY_SLOWER: f64 = 0.965;
+/// A job with at least this share of its speed before does not slow down.
+const AS_FAST: f64 = 0.9925;
+/// A second trial at this share of a value shows how the speed of the GPU grows with its value.
+const SLOPE_STEP: f64 = 0.87;
+/// A second trial is made above the first one if the job had less than this share of its speed in it.
+const FAR_SLOWER: f64 = 0.8;
 /// A GPU gets a setting at which it is faster than the others by this share, because speeds are measured with errors.
 const MARGIN: f64 = 0.006;
 /// A GPU that could be lowered by less than this share stays as it is.
 const MIN_LOWERING: f64 = 0.03;
-/// The speed of a GPU grows with this power of its cap or clock, as long as its trials do not show another one. A low
-/// power is careful: it leads to higher settings.
-const USUAL_EXPONENT: f64 = 0.45;
+/// The speed of a GPU grows with about this power of its cap or clock, if its trials do not show the power.
+const USUAL_EXPONENT: f64 = 0.5;
 /// The powers that trials can show; others come from errors of the measurement.
-const EXPONENTS: (f64, f64) = (0.25, 1.1);
+const EXPONENTS: (f64, f64) = (0.3, 2.0);
+/// Above the trials, the speed grows with a lower power than between them: this share of it.
+const FLATTENING: f64 = 0.85;
 /// Two trials show the power only if their values differ by at least this factor.
 const MIN_SPREAD: f64 = 1.08;
 /// The largest number of trials of one GPU.
@@ -61,6 +65,8 @@ pub(super) struct Balancer {
     /// The level of the present trial of that GPU.
     trial: usize,
     trials: Vec<Trial>,
+    /// The exponents by which speeds grow with values, for the models of GPUs whose trials showed them.
+    exponents: Vec<(String, f64)>,
 }
 
 impl Balancer {
@@ -81,6 +87,7 @@ impl Balancer {
             gpu: 0,
             trial: 0,
             trials: Vec::new(),
+            exponents: Vec::new(),
             ladders,
         };
         balancer.begin_gpu();
@@ -113,26 +120,16 @@ impl Balancer {
         };
         let value = ladder.values[self.trial];
         self.trials.push(Trial { value, speed });
-        let lowest = ladder.values.len() - 1;
-        let next = match speed < SLOWED {
-            // The GPU still has time to spare.
-            false if self.slowed().is_none() => Some(value * NEXT_STEP),
-            // The GPU is as fast as the others between this trial and a lower one.
-            false => None,
-            true if speed < NEAR => Some(AIM * self.value_for(1.0)),
-            true => None,
+        let next = match speed < CLEARLY_SLOWER {
+            false if self.clear_trials().next().is_none() => Some(value * NEXT_STEP),
+            true if self.exponent().is_none() && speed < FAR_SLOWER => Some(value / SLOPE_STEP),
+            true if self.exponent().is_none() => Some(value * SLOPE_STEP),
+            _ => None,
         };
         let next = next.map(|next| ladder.at_least(next));
-        match next {
-            Some(next)
-                if self.trials.len() < MAX_TRIALS
-                    && !self.is_needed()
-                    && next != self.trial
-                    && !self.is_tried(next)
-                    && self.trial <= lowest =>
-            {
-                self.trial = next;
-            }
+        let is_new = |level: &usize| *level > self.first[self.gpu] && !self.is_tried(*level);
+        match next.filter(is_new) {
+            Some(next) if self.trials.len() < MAX_TRIALS => self.trial = next,
             _ => self.finish_gpu(),
         }
     }
@@ -157,65 +154,69 @@ impl Balancer {
         self.trials.iter().any(|trial| trial.value == value)
     }
 
-    /// The trial with the highest value in which the job slowed down.
-    fn slowed(&self) -> Option<Trial> {
-        let slowed = self.trials.iter().filter(|trial| trial.speed < SLOWED);
-        slowed.max_by(|a, b| a.value.total_cmp(&b.value)).copied()
+    /// The trials in which the job clearly slowed down.
+    fn clear_trials(&self) -> impl Iterator<Item = Trial> {
+        let trials = self.trials.iter().copied();
+        trials.filter(|trial| trial.speed < CLEARLY_SLOWER)
     }
 
-    /// The trial with the lowest value in which the job did not slow down.
-    fn spare(&self) -> Option<Trial> {
-        let spare = self.trials.iter().filter(|trial| trial.speed >= SLOWED);
-        spare.min_by(|a, b| a.value.total_cmp(&b.value)).copied()
-    }
-
-    /// The exponent by which the speed of the present GPU grows with its value.
-    fn exponent(&self) -> f64 {
-        let slowed: Vec<Trial> = {
-            let slowed = self.trials.iter().filter(|trial| trial.speed < SLOWED);
-            slowed.copied().collect()
-        };
-        let low = slowed.iter().min_by(|a, b| a.value.total_cmp(&b.value));
-        let high = slowed.iter().max_by(|a, b| a.value.total_cmp(&b.value));
-        match (low, high) {
-            (Some(low), Some(high)) if high.value >= MIN_SPREAD * low.value => {
-                let exponent = (high.speed / low.speed).ln() / (high.value / low.value).ln();
-                exponent.clamp(EXPONENTS.0, EXPONENTS.1)
-            }
-            _ => USUAL_EXPONENT,
+    /// The exponent by which the speed of the present GPU grows with its value, from its trials or from those of a GPU of
+    /// the same model; `None` if no trials show it.
+    fn exponent(&self) -> Option<f64> {
+        let low = self
+            .clear_trials()
+            .min_by(|a, b| a.value.total_cmp(&b.value));
+        let high = self
+            .clear_trials()
+            .max_by(|a, b| a.value.total_cmp(&b.value));
+        if let Some((low, high)) = low.zip(high)
+            && high.value >= MIN_SPREAD * low.value
+        {
+            let exponent = (high.speed / low.speed).ln() / (high.value / low.value).ln();
+            return Some(exponent.clamp(EXPONENTS.0, EXPONENTS.1));
         }
+        let model = &self.ladders[self.gpu].model;
+        let mut known = self.exponents.iter().rev();
+        known.find(|(own, _)| own == model).map(|(_, own)| *own)
     }
 
-    /// The value at which the present GPU is expected to have this share of the job's speed before. It is at most the
-    /// lowest value at which the job did not slow down.
-    fn value_for(&self, speed: f64) -> f64 {
-        let spare = self.spare().map(|trial| trial.value);
-        let known = match self.slowed() {
-            Some(slowed) => slowed.value * (speed / slowed.speed).powf(1.0 / self.exponent()),
-            None => spare.map_or(self.used[self.gpu], |value| {
-                value * (1.0 + MARGIN).powf(1.0 / USUAL_EXPONENT)
-            }),
+    /// The value at which the present GPU is faster than the others by [`MARGIN`], from its trials; `None` without any.
+    fn needed_value(&self) -> Option<f64> {
+        let clear = self
+            .clear_trials()
+            .max_by(|a, b| a.value.total_cmp(&b.value));
+        let exponent = match clear {
+            Some(_) => self
+                .exponent()
+                .map_or(USUAL_EXPONENT, |own| FLATTENING * own),
+            None => USUAL_EXPONENT,
         };
-        match spare {
-            Some(spare) => known.min(spare * (1.0 + MARGIN).powf(1.0 / USUAL_EXPONENT)),
-            None => known,
+        let needed = |trial: &Trial| {
+            let speed = trial.speed.min(1.0);
+            trial.value * ((1.0 + MARGIN) / speed).powf(1.0 / exponent)
+        };
+        let as_fast = self.trials.iter().filter(|trial| trial.speed >= AS_FAST);
+        let as_fast = as_fast.map(needed).reduce(f64::min);
+        let other = clear.as_ref().or(self.trials.last()).map(needed);
+        match (other, as_fast) {
+            (Some(other), Some(as_fast)) => Some(other.min(as_fast)),
+            (other, as_fast) => other.or(as_fast),
         }
-    }
-
-    /// Whether the present GPU is one of the slowest: it needs about the value that it uses.
-    fn is_needed(&self) -> bool {
-        self.value_for(1.0 + MARGIN) > (1.0 - MIN_LOWERING) * self.used[self.gpu]
     }
 
     /// Chooses the setting of the present GPU, and goes on to the next one.
     fn finish_gpu(&mut self) {
         let first = self.first[self.gpu];
-        self.levels[self.gpu] = match self.is_needed() {
-            true => first,
-            false => self.ladders[self.gpu]
-                .at_least(self.value_for(1.0 + MARGIN))
-                .max(first),
-        };
+        let has_slowed = self.trials.iter().any(|trial| trial.speed < AS_FAST);
+        let needed = self
+            .needed_value()
+            .filter(|needed| !has_slowed || *needed <= (1.0 - MIN_LOWERING) * self.used[self.gpu]);
+        let ladder = &self.ladders[self.gpu];
+        self.levels[self.gpu] = needed.map_or(first, |needed| ladder.at_least(needed).max(first));
+        if let Some(exponent) = self.exponent() {
+            let model = self.ladders[self.gpu].model.clone();
+            self.exponents.push((model, exponent));
+        }
         self.gpu += 1;
         self.begin_gpu();
     }
@@ -230,7 +231,7 @@ impl Balancer {
                     && self.levels[*other] != self.first[*other]
             });
             let value = match twin {
-                Some(twin) => AIM * self.ladders[twin].values[self.levels[twin]],
+                Some(twin) => TWIN_STEP * self.ladders[twin].values[self.levels[twin]],
                 None => FIRST_STEP * self.used[self.gpu],
             };
             self.trial = ladder.at_least(value);

@@ -14,7 +14,7 @@ use sweetspot_device::{Actuator, Descriptor, Settings, VirtualClock};
 use sweetspot_quantity::{Joules, Ratio, Seconds};
 use sweetspot_sim::{GpuProfile, Job, JobRequest, SimulatedGpu, Variation, Workload};
 use sweetspot_stats::Seed;
-use sweetspot_study::{Configuration, ReferenceFailed};
+use sweetspot_study::ReferenceFailed;
 
 use crate::{JobSpec, SimulatedJob, SimulationError};
 use simulation::TuneSimulation;
@@ -91,8 +91,7 @@ impl JobSequence {
         self.outcome_at_each(workload, &[settings])
     }
 
-    /// The time, energy and items of one of the workloads without noise, if each GPU has a setting of its own. Clocks
-    /// must be the same on all GPUs.
+    /// The time, energy and items of one of the workloads without noise, if each GPU has a setting of its own.
     pub fn outcome_at_each(
         &self,
         workload: usize,
@@ -157,21 +156,9 @@ fn outcome(
     batch: Option<u64>,
     settings: &[Settings],
 ) -> Result<(Seconds, Joules, f64), SimulationError> {
-    let mut configuration = Configuration {
-        gpus: job.gpus.len() as u64,
-        ..Configuration::default()
-    };
-    if let Some(first) = settings.first() {
-        configuration = configuration.with_settings(*first);
-    }
-    if settings.len() > 1 {
-        let caps = settings.iter().filter_map(|own| own.power_cap);
-        configuration.power_caps = caps.collect();
-    }
-    if let Some(batch) = batch {
-        configuration = configuration.with_batch(batch);
-    }
-    let together = job.simulate(&configuration, None, &mut ())?;
+    let each = (0..job.gpus.len()).filter_map(|gpu| settings.get(gpu).or(settings.last()));
+    let each: Vec<Settings> = each.copied().collect();
+    let together = job.simulate_at(batch, &each, None, &mut ())?;
     let together = together.map_err(|failure| ReferenceFailed {
         study: job.workload.name.clone(),
         reason: failure.reason,

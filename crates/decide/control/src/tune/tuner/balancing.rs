@@ -12,13 +12,15 @@ use super::super::window::TuneWindow;
 use super::{Task, Tuner};
 
 /// The shortest and the longest measurement window of a trial, in seconds: a difference in speed of 1 % must be visible.
-pub(super) const BALANCE_WINDOW: (f64, f64) = (5.0, 8.0);
+const TRIAL_WINDOW: (f64, f64) = (5.0, 8.0);
+/// The same for the setting for all GPUs, with which all trials are compared.
+const BASE_WINDOW: (f64, f64) = (9.0, 12.0);
 /// The expected time for the trials of one GPU, in seconds.
 const TIME_FOR_GPU: f64 = 15.0;
 /// Settings of their own are worthwhile if at least this multiple of the expected time for trials is left.
 const MIN_TIME_LEFT: f64 = 2.0;
 /// The job counts as slowed down by the settings that were found if its speed is below this share of the speed before.
-const MIN_SPEED: f64 = 0.9925;
+const MIN_SPEED: f64 = 0.991;
 /// The settings that were found are used if they save at least this share of the energy.
 const MIN_SAVING: f64 = 0.003;
 /// The settings that were found are corrected at most this many times.
@@ -78,6 +80,14 @@ impl Tuner {
         });
         self.set(now, point, Task::Balance);
         true
+    }
+
+    /// The shortest and the longest measurement window of the present trial, in seconds.
+    pub(super) fn balance_window(&self) -> (f64, f64) {
+        match &self.balancing {
+            Some(Balancing { measured: None, .. }) => BASE_WINDOW,
+            _ => TRIAL_WINDOW,
+        }
     }
 
     /// Evaluates a measurement window of the search, and goes on with the next one.

@@ -6,7 +6,6 @@ use super::super::load::{LateReference, LoadSpace};
 use super::super::notice::{EarlyStop, GiveUpReason, TuneNotice};
 use super::super::window::{TuneWindow, WindowPurpose};
 use super::super::{JobLength, RememberedChoice, TuneAction, TuningState, progress_requirement};
-use super::balancing::BALANCE_WINDOW;
 use super::{MAX_CHOICE_CHANGES, RECOVERY, Stage, Task, Tuner, UNSTEADY_TIMEOUT};
 
 /// The shortest and the longest measurement window of the reference, in seconds.
@@ -82,7 +81,7 @@ impl Tuner {
         let (least, longest) = match task {
             Task::Reference => REFERENCE_WINDOW,
             Task::Recheck => WARM_REFERENCE_WINDOW,
-            Task::Balance => BALANCE_WINDOW,
+            Task::Balance => self.balance_window(),
             _ => TRIAL_WINDOW,
         };
         let purpose = task.purpose(is_reference);
