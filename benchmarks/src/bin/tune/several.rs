@@ -63,18 +63,28 @@ fn pascal_and_maxwell(network: &str) -> Result<JobSequence> {
 }
 
 /// A GPU that takes longer for the same work at the same clocks and power: `speed` is a share of its usual speed.
-fn slower((name, mut profile): (String, GpuProfile), speed: f64) -> (String, GpuProfile) {
-    profile.core.units = (profile.core.units as f64 * speed).round() as u64;
-    profile.memory.bandwidth = profile.memory.bandwidth * speed;
-    (format!("{name} at {speed:.3}"), profile)
+fn slower(
+    (name, profile): (String, GpuProfile),
+    speed: f64,
+    workload: &mut Workload,
+) -> (String, GpuProfile) {
+    let slow = format!("{name} at {speed:.3}");
+    let on = &mut workload.profile.on;
+    if let Some(mut own) = on.iter().find(|own| own.gpu == name).cloned() {
+        own.gpu.clone_from(&slow);
+        own.core = own.core * (1.0 / speed);
+        own.memory = own.memory * (1.0 / speed);
+        on.push(own);
+    }
+    (slow, profile)
 }
 
 /// Two GPUs of one model, of which one is 10 % slower.
 fn unequal_pair(gpu: &str, network: &str, slow_first: bool) -> Result<JobSequence> {
     let gpu = find_gpu(gpu)?;
     let study = gpu.1.study.clone();
-    let workload = find_workload(network, study.as_deref(), &Variant::default())?;
-    let mut gpus = vec![gpu.clone(), slower(gpu, 0.9)];
+    let mut workload = find_workload(network, study.as_deref(), &Variant::default())?;
+    let mut gpus = vec![gpu.clone(), slower(gpu, 0.9, &mut workload)];
     if slow_first {
         gpus.reverse();
     }
@@ -96,34 +106,45 @@ fn random_mix(number: u64) -> Result<(String, JobSequence)> {
     ];
     let kinds = draw("kinds", 1.0, 4.0) as usize;
     let count = (draw("count", 2.0, 9.0) as usize).max(kinds);
+    let kind = |index: usize| {
+        let drawn = draw(&format!("kind {}", index % kinds), 0.0, models.len() as f64);
+        models[drawn as usize]
+    };
+    let mut workload = random_workload(seed, kind(0), &models)?;
     let mut gpus = Vec::new();
     for index in 0..count {
-        let kind = format!("kind {}", index % kinds);
-        let model = models[(draw(&kind, 0.0, models.len() as f64)) as usize];
         let speed = draw(&format!("speed {index}"), 0.85, 1.0);
-        gpus.push(slower(find_gpu(model)?, speed));
+        gpus.push(slower(find_gpu(kind(index))?, speed, &mut workload));
     }
-    let workload = random_workload(seed, &gpus[0].0)?;
     let names: Vec<&str> = gpus.iter().map(|(name, _)| name.as_str()).collect();
     let name = format!("{number}: {}", names.join(", "));
     Ok((name, JobSequence::on_gpus(gpus, vec![workload], JOB_TIME)?))
 }
 
 /// A workload with random shares of host, core and memory time on its first GPU.
-fn random_workload(seed: Seed, gpu: &str) -> Result<Workload> {
+fn random_workload(seed: Seed, gpu: &str, models: &[&str]) -> Result<Workload> {
     let draw = |label: &str, low: f64, high: f64| low + (high - low) * seed.label(label).uniform();
     let mut workload = find_workload("resnet50", Some("power_capping_2022"), &Variant::default())?;
     let item = draw("item", 0.5e-3, 8e-3);
     let host = draw("host", 0.02, 0.25);
     let core = draw("core", 0.3, 0.9);
     workload.profile.memory.per_item = workload.profile.memory.per_item * 0.1;
-    let on = &mut workload.profile.on[0];
-    let model = gpu.split(" at ").next().unwrap_or(gpu);
-    on.gpu = model.to_owned();
+    let mut on = workload.profile.on[0].clone();
     on.host = Seconds::new(item * host);
-    on.core = Seconds::new(item * (1.0 - host) * core);
-    on.memory = Seconds::new(item * (1.0 - host) * (1.0 - core));
     on.switching = Ratio::new(draw("switching", 0.7, 1.3));
+    let first = find_gpu(gpu)?.1;
+    let arithmetic = |gpu: &GpuProfile| gpu.core.units as f64 * gpu.core.default.get();
+    workload.profile.on = Vec::new();
+    for model in models {
+        let (name, profile) = find_gpu(model)?;
+        let own = &mut on.clone();
+        own.gpu = name;
+        let core_time = item * (1.0 - host) * core * arithmetic(&first) / arithmetic(&profile);
+        let bandwidth = first.memory.bandwidth / profile.memory.bandwidth;
+        own.core = Seconds::new(core_time);
+        own.memory = Seconds::new(item * (1.0 - host) * (1.0 - core)) * bandwidth;
+        workload.profile.on.push(own.clone());
+    }
     Ok(workload)
 }
 
@@ -178,6 +199,31 @@ fn compare(
     };
     let (same_job, same) = tuned(SettingsScope::Same)?;
     let (each_job, each) = tuned(SettingsScope::Each)?;
+    if std::env::var_os("DEBUGW").is_some() {
+        let n = space.settings.len();
+        println!("{name} {limit}");
+        let mut base = 0.0;
+        for w in &each_job.tuned.windows {
+            if w.point < n {
+                base = w.items_per_second.unwrap_or(0.0);
+            }
+            if w.begin.get() > 45.0
+                && w.end.get() < 400.0
+                && !(w.purpose == sweetspot_control::tune::WindowPurpose::Hold
+                    && w.begin.get() > 200.0)
+            {
+                println!(
+                    "  {:?} {} {:.1}-{:.1} rate {:.4} power {:.1}",
+                    w.purpose,
+                    each_job.labels[w.point],
+                    w.begin.get(),
+                    w.end.get(),
+                    w.items_per_second.unwrap_or(0.0) / base,
+                    w.power.get()
+                );
+            }
+        }
+    }
     let mut best_same = f64::INFINITY;
     for settings in &space.of_gpus {
         let (time, energy) = share(job.outcome_at_each(0, settings)?);

@@ -12,19 +12,22 @@ use super::ladder::GpuLadder;
 
 /// The first trial of a GPU lowers its value to this share of what it uses.
 const FIRST_STEP: f64 = 0.88;
-/// A further trial of a GPU that may still have time to spare lowers its value to this share.
-const NEXT_STEP: f64 = 0.85;
+/// The same for a GPU of the same model as one that was not lowered: it is likely to be needed as well.
+const NEEDED_TWIN_STEP: f64 = 0.94;
 /// The first trial of a GPU of the same model as one that was lowered: this share of that one's value.
-const TWIN_STEP: f64 = 0.92;
-/// The job clearly slows down if its speed is below this share of the speed before: the errors of two measurements are
-/// much smaller than the difference, which therefore shows the speed of the GPU.
-const CLEARLY_SLOWER: f64 = 0.965;
+const TWIN_STEP: f64 = 0.97;
+/// A further trial of a GPU that still has time to spare lowers its value to this share.
+const NEXT_STEP: f64 = 0.85;
+/// A trial that follows from a prediction is made at this share of the predicted value: a job that slows down a little
+/// shows the speed of the GPU, one that does not shows nothing.
+const AIM: f64 = 0.98;
 /// A job with at least this share of its speed before does not slow down.
 const AS_FAST: f64 = 0.9925;
-/// A second trial at this share of a value shows how the speed of the GPU grows with its value.
-const SLOPE_STEP: f64 = 0.87;
-/// A second trial is made above the first one if the job had less than this share of its speed in it.
-const FAR_SLOWER: f64 = 0.8;
+/// A setting is computed from a trial in which the job had at least this share of its speed before.
+const NEAR: f64 = 0.972;
+/// A GPU is one of the slowest if a trial shows it in which the job had at least this share of its speed before. Further
+/// away, the curve of the GPU may have another slope.
+const RATHER_NEAR: f64 = 0.93;
 /// A GPU gets a setting at which it is faster than the others by this share, because speeds are measured with errors.
 const MARGIN: f64 = 0.006;
 /// A GPU that could be lowered by less than this share stays as it is.
@@ -32,7 +35,7 @@ const MIN_LOWERING: f64 = 0.03;
 /// The speed of a GPU grows with about this power of its cap or clock, if its trials do not show the power.
 const USUAL_EXPONENT: f64 = 0.5;
 /// The powers that trials can show; others come from errors of the measurement.
-const EXPONENTS: (f64, f64) = (0.3, 2.0);
+const EXPONENTS: (f64, f64) = (0.25, 2.0);
 /// Above the trials, the speed grows with a lower power than between them: this share of it.
 const FLATTENING: f64 = 0.85;
 /// Two trials show the power only if their values differ by at least this factor.
@@ -65,8 +68,6 @@ pub(super) struct Balancer {
     /// The level of the present trial of that GPU.
     trial: usize,
     trials: Vec<Trial>,
-    /// The exponents by which speeds grow with values, for the models of GPUs whose trials showed them.
-    exponents: Vec<(String, f64)>,
 }
 
 impl Balancer {
@@ -87,7 +88,6 @@ impl Balancer {
             gpu: 0,
             trial: 0,
             trials: Vec::new(),
-            exponents: Vec::new(),
             ladders,
         };
         balancer.begin_gpu();
@@ -120,17 +120,29 @@ impl Balancer {
         };
         let value = ladder.values[self.trial];
         self.trials.push(Trial { value, speed });
-        let next = match speed < CLEARLY_SLOWER {
-            false if self.clear_trials().next().is_none() => Some(value * NEXT_STEP),
-            true if self.exponent().is_none() && speed < FAR_SLOWER => Some(value / SLOPE_STEP),
-            true if self.exponent().is_none() => Some(value * SLOPE_STEP),
-            _ => None,
-        };
+        let next = self.next_value(value, speed);
         let next = next.map(|next| ladder.at_least(next));
         let is_new = |level: &usize| *level > self.first[self.gpu] && !self.is_tried(*level);
         match next.filter(is_new) {
             Some(next) if self.trials.len() < MAX_TRIALS => self.trial = next,
             _ => self.finish_gpu(),
+        }
+    }
+
+    /// The value of the next trial of the present GPU after one with this value and speed; `None` if there are enough.
+    fn next_value(&self, value: f64, speed: f64) -> Option<f64> {
+        if speed >= AS_FAST {
+            // The GPU still has time to spare, unless a lower value was too low.
+            return self.slowed().is_none().then_some(value * NEXT_STEP);
+        }
+        if speed >= NEAR {
+            return None;
+        }
+        let needed = self.needed_value()?;
+        match needed > self.highest_lowered() {
+            true if speed >= RATHER_NEAR => None,
+            true => Some((value * self.ladders[self.gpu].values[self.first[self.gpu]]).sqrt()),
+            false => Some(AIM * needed),
         }
     }
 
@@ -154,69 +166,60 @@ impl Balancer {
         self.trials.iter().any(|trial| trial.value == value)
     }
 
-    /// The trials in which the job clearly slowed down.
-    fn clear_trials(&self) -> impl Iterator<Item = Trial> {
-        let trials = self.trials.iter().copied();
-        trials.filter(|trial| trial.speed < CLEARLY_SLOWER)
+    /// The trials in which the job slowed down, in the order of their values.
+    fn slowed_trials(&self) -> Vec<Trial> {
+        let slowed = self.trials.iter().filter(|trial| trial.speed < AS_FAST);
+        let mut slowed: Vec<Trial> = slowed.copied().collect();
+        slowed.sort_by(|a, b| a.value.total_cmp(&b.value));
+        slowed
     }
 
-    /// The exponent by which the speed of the present GPU grows with its value, from its trials or from those of a GPU of
-    /// the same model; `None` if no trials show it.
-    fn exponent(&self) -> Option<f64> {
-        let low = self
-            .clear_trials()
-            .min_by(|a, b| a.value.total_cmp(&b.value));
-        let high = self
-            .clear_trials()
-            .max_by(|a, b| a.value.total_cmp(&b.value));
-        if let Some((low, high)) = low.zip(high)
-            && high.value >= MIN_SPREAD * low.value
-        {
+    /// The trial with the highest value in which the job slowed down.
+    fn slowed(&self) -> Option<Trial> {
+        self.slowed_trials().last().copied()
+    }
+
+    /// The exponent by which the speed of the present GPU grows with its value above its trials.
+    fn exponent(&self) -> f64 {
+        let slowed = self.slowed_trials();
+        let shown = slowed.last().and_then(|high| {
+            let mut lower = slowed.iter().rev();
+            let low = lower.find(|low| high.value >= MIN_SPREAD * low.value)?;
             let exponent = (high.speed / low.speed).ln() / (high.value / low.value).ln();
-            return Some(exponent.clamp(EXPONENTS.0, EXPONENTS.1));
-        }
-        let model = &self.ladders[self.gpu].model;
-        let mut known = self.exponents.iter().rev();
-        known.find(|(own, _)| own == model).map(|(_, own)| *own)
+            Some(FLATTENING * exponent.clamp(EXPONENTS.0, EXPONENTS.1))
+        });
+        shown.unwrap_or(USUAL_EXPONENT)
     }
 
     /// The value at which the present GPU is faster than the others by [`MARGIN`], from its trials; `None` without any.
     fn needed_value(&self) -> Option<f64> {
-        let clear = self
-            .clear_trials()
-            .max_by(|a, b| a.value.total_cmp(&b.value));
-        let exponent = match clear {
-            Some(_) => self
-                .exponent()
-                .map_or(USUAL_EXPONENT, |own| FLATTENING * own),
-            None => USUAL_EXPONENT,
-        };
-        let needed = |trial: &Trial| {
+        let exponent = self.exponent();
+        let needed = |trial: Trial| {
             let speed = trial.speed.min(1.0);
             trial.value * ((1.0 + MARGIN) / speed).powf(1.0 / exponent)
         };
         let as_fast = self.trials.iter().filter(|trial| trial.speed >= AS_FAST);
-        let as_fast = as_fast.map(needed).reduce(f64::min);
-        let other = clear.as_ref().or(self.trials.last()).map(needed);
-        match (other, as_fast) {
-            (Some(other), Some(as_fast)) => Some(other.min(as_fast)),
-            (other, as_fast) => other.or(as_fast),
+        let as_fast = as_fast.map(|trial| trial.value).reduce(f64::min);
+        // A value at which the job was as fast needs a margin as well.
+        let as_fast = as_fast.map(|value| value * (1.0 + MARGIN).powf(1.0 / USUAL_EXPONENT));
+        match (self.slowed().map(needed), as_fast) {
+            (Some(slowed), Some(as_fast)) => Some(slowed.min(as_fast)),
+            (slowed, as_fast) => slowed.or(as_fast),
         }
+    }
+
+    /// The highest value to which the present GPU is lowered: a GPU that needs more is one of the slowest.
+    fn highest_lowered(&self) -> f64 {
+        (1.0 - MIN_LOWERING) * self.ladders[self.gpu].values[self.first[self.gpu]]
     }
 
     /// Chooses the setting of the present GPU, and goes on to the next one.
     fn finish_gpu(&mut self) {
         let first = self.first[self.gpu];
-        let has_slowed = self.trials.iter().any(|trial| trial.speed < AS_FAST);
-        let needed = self
-            .needed_value()
-            .filter(|needed| !has_slowed || *needed <= (1.0 - MIN_LOWERING) * self.used[self.gpu]);
+        let highest = self.highest_lowered();
+        let needed = self.needed_value().filter(|needed| *needed <= highest);
         let ladder = &self.ladders[self.gpu];
         self.levels[self.gpu] = needed.map_or(first, |needed| ladder.at_least(needed).max(first));
-        if let Some(exponent) = self.exponent() {
-            let model = self.ladders[self.gpu].model.clone();
-            self.exponents.push((model, exponent));
-        }
         self.gpu += 1;
         self.begin_gpu();
     }
@@ -226,12 +229,14 @@ impl Balancer {
     fn begin_gpu(&mut self) {
         self.trials.clear();
         while let Some(ladder) = self.ladders.get(self.gpu) {
-            let twin = (0..self.gpu).rev().find(|other| {
-                self.ladders[*other].model == ladder.model
-                    && self.levels[*other] != self.first[*other]
-            });
+            let is_twin = |other: &usize| self.ladders[*other].model == ladder.model;
+            let twin = (0..self.gpu).rev().find(is_twin);
+            let first = ladder.values[self.first[self.gpu]];
             let value = match twin {
-                Some(twin) => TWIN_STEP * self.ladders[twin].values[self.levels[twin]],
+                Some(twin) if self.levels[twin] != self.first[twin] => {
+                    TWIN_STEP * self.ladders[twin].values[self.levels[twin]]
+                }
+                Some(_) => NEEDED_TWIN_STEP * first.min(self.used[self.gpu] / FIRST_STEP),
                 None => FIRST_STEP * self.used[self.gpu],
             };
             self.trial = ladder.at_least(value);
