@@ -199,31 +199,6 @@ fn compare(
     };
     let (same_job, same) = tuned(SettingsScope::Same)?;
     let (each_job, each) = tuned(SettingsScope::Each)?;
-    if std::env::var_os("DEBUGW").is_some() {
-        let n = space.settings.len();
-        println!("{name} {limit}");
-        let mut base = 0.0;
-        for w in &each_job.tuned.windows {
-            if w.point < n {
-                base = w.items_per_second.unwrap_or(0.0);
-            }
-            if w.begin.get() > 45.0
-                && w.end.get() < 400.0
-                && !(w.purpose == sweetspot_control::tune::WindowPurpose::Hold
-                    && w.begin.get() > 200.0)
-            {
-                println!(
-                    "  {:?} {} {:.1}-{:.1} rate {:.4} power {:.1}",
-                    w.purpose,
-                    each_job.labels[w.point],
-                    w.begin.get(),
-                    w.end.get(),
-                    w.items_per_second.unwrap_or(0.0) / base,
-                    w.power.get()
-                );
-            }
-        }
-    }
     let mut best_same = f64::INFINITY;
     for settings in &space.of_gpus {
         let (time, energy) = share(job.outcome_at_each(0, settings)?);

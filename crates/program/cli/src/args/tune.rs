@@ -34,7 +34,7 @@ pub struct TuneArgs {
 
     /// Whether the GPUs of the job get one setting or settings of their own: same (one setting for all), each (after one
     /// for all was chosen, each GPU is slowed down as far as the job stays as fast, so that unlike GPUs do not wait for
-    /// each other; takes about 15 s for each GPU).
+    /// each other; takes about 20 s for each GPU).
     #[arg(long, value_name = "same|each", default_value_t)]
     pub settings: SettingsScope,
 

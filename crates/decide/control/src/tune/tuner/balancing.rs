@@ -16,7 +16,7 @@ const TRIAL_WINDOW: (f64, f64) = (5.0, 8.0);
 /// The same for the setting for all GPUs, with which all trials are compared.
 const BASE_WINDOW: (f64, f64) = (9.0, 12.0);
 /// The expected time for the trials of one GPU, in seconds.
-const TIME_FOR_GPU: f64 = 15.0;
+const TIME_FOR_GPU: f64 = 20.0;
 /// Settings of their own are worthwhile if at least this multiple of the expected time for trials is left.
 const MIN_TIME_LEFT: f64 = 2.0;
 /// The job counts as slowed down by the settings that were found if its speed is below this share of the speed before.
@@ -36,6 +36,11 @@ pub(super) struct Balancing {
     /// Whether the settings that were found are being checked.
     is_check: bool,
     corrections: usize,
+    /// The point and the measurement of a check in which the job seemed slower, while the setting for all GPUs is
+    /// measured again.
+    doubted: Option<(usize, TuneWindow)>,
+    /// Whether the setting for all GPUs was measured again.
+    has_measured_again: bool,
     /// The time that the trials have cost the job so far, in seconds.
     lost: f64,
 }
@@ -76,6 +81,8 @@ impl Tuner {
             measured: None,
             is_check: false,
             corrections: 0,
+            doubted: None,
+            has_measured_again: false,
             lost: 0.0,
         });
         self.set(now, point, Task::Balance);
@@ -85,7 +92,9 @@ impl Tuner {
     /// The shortest and the longest measurement window of the present trial, in seconds.
     pub(super) fn balance_window(&self) -> (f64, f64) {
         match &self.balancing {
-            Some(Balancing { measured: None, .. }) => BASE_WINDOW,
+            Some(balancing) if balancing.measured.is_none() || balancing.doubted.is_some() => {
+                BASE_WINDOW
+            }
             _ => TRIAL_WINDOW,
         }
     }
@@ -107,11 +116,16 @@ impl Tuner {
             balancing.measured = Some((window, balancer));
             return self.try_next_gpu(now, balancing);
         };
-        let rates = window.items_per_second.zip(before.items_per_second);
-        let speed = rates.map_or(1.0, |(own, before)| own / before);
-        if balancing.is_check {
-            return self.check_balance(now, point, balancing, (window, before, balancer), speed);
+        if let Some((point, doubted)) = balancing.doubted.take() {
+            let before = mean_of(&before, &window);
+            self.load.record_window(window);
+            return self.check_balance(now, point, balancing, (doubted, before, balancer));
         }
+        if balancing.is_check {
+            self.load.record_window(window.clone());
+            return self.check_balance(now, point, balancing, (window, before, balancer));
+        }
+        let speed = speed(&window, &before);
         balancing.lost += (1.0 - speed).max(0.0) * (window.time() + self.config.settle).get();
         balancer.record(speed);
         balancing.measured = Some((before, balancer));
@@ -149,11 +163,19 @@ impl Tuner {
         point: usize,
         mut balancing: Balancing,
         (window, before, mut balancer): (TuneWindow, TuneWindow, Balancer),
-        speed: f64,
     ) {
-        self.load.record_window(window.clone());
+        let speed = speed(&window, &before);
         let base_is_allowed = self.load.meets_limits(&self.config, balancing.base);
         let is_allowed = !base_is_allowed || self.load.meets_limits(&self.config, point);
+        if (speed < MIN_SPEED || !is_allowed) && !balancing.has_measured_again {
+            // The first measurement of the setting for all GPUs may have been too high, or the GPUs are warmer now.
+            balancing.has_measured_again = true;
+            balancing.doubted = Some((point, window));
+            balancing.measured = Some((before, balancer));
+            let base = balancing.base;
+            self.balancing = Some(balancing);
+            return self.set(now, base, Task::Balance);
+        }
         if speed < MIN_SPEED || !is_allowed {
             balancing.corrections += 1;
             balancer.raise(speed.min(1.0));
@@ -166,15 +188,13 @@ impl Tuner {
             self.notify(now, TuneNotice::NotBalanced(BalanceFailure::Slower));
             return self.set(now, balancing.base, Task::Hold);
         }
-        let energy = |window: &TuneWindow| window.energy_per_item().map(|energy| energy.get());
-        let saved = energy(&window).zip(energy(&before));
-        let saved = saved.map_or(0.0, |(own, before)| 1.0 - own / before);
-        if saved < MIN_SAVING {
+        // The job is as fast as before, so that power shows what is saved, with a smaller error than energy for each item.
+        let saved = Ratio::new(1.0) - window.power / before.power;
+        if saved < Ratio::new(MIN_SAVING) {
             self.notify(now, TuneNotice::NotBalanced(BalanceFailure::NothingToSpare));
             return self.set(now, balancing.base, Task::Hold);
         }
         let label = self.label(point);
-        let saved = Ratio::new(saved);
         self.notify(now, TuneNotice::Balanced { label, saved });
         self.load.common = Some(balancing.base);
         self.load.set_choice(point, self.load.expected_regret());
@@ -248,5 +268,21 @@ impl Tuner {
             label,
         });
         count + self.balanced.len() - 1
+    }
+}
+
+/// The speed of the job in a measurement window, as a share of that in an earlier one.
+fn speed(window: &TuneWindow, before: &TuneWindow) -> f64 {
+    let rates = window.items_per_second.zip(before.items_per_second);
+    rates.map_or(1.0, |(own, before)| own / before)
+}
+
+/// The mean of two measurements at one setting, as if they were one window.
+fn mean_of(first: &TuneWindow, second: &TuneWindow) -> TuneWindow {
+    let rates = first.items_per_second.zip(second.items_per_second);
+    TuneWindow {
+        power: (first.power + second.power) * 0.5,
+        items_per_second: rates.map(|(first, second)| (first + second) / 2.0),
+        ..second.clone()
     }
 }
