@@ -5,9 +5,10 @@
 //! expected with the actual regret.
 //!
 //! `--bin search table [SEEDS]` prints the table of docs/search.md instead: all strategies on the same curves and on the
-//! measured ones of the Zeus project.
+//! measured ones of the Zeus project. `--bin search ceiling` prints what three evaluations can reach on these.
 
 mod all_gpus;
+mod ceiling;
 mod other_strategies;
 mod table;
 
@@ -123,6 +124,9 @@ impl SearchStatistics {
 
 fn main() -> Result<()> {
     let mut args = std::env::args().skip(1).peekable();
+    if args.next_if(|arg| arg == "ceiling").is_some() {
+        return ceiling::print();
+    }
     let is_table = args.next_if(|arg| arg == "table").is_some();
     let seeds: u64 = match args.next() {
         Some(text) => text.parse().context("SEEDS must be a number")?,

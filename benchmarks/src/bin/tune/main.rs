@@ -1,9 +1,10 @@
-//! Evaluates `tune`: `cargo run --release -p sweetspot-benchmarks --bin tune [SEEDS [KNOB [FIRST [RANDOM]]]]`.
+//! Evaluates `tune`: `cargo run --release -p sweetspot-benchmarks --bin tune [SEEDS [KNOB [FIRST [RANDOM [SECONDS]]]]]`.
 //!
 //! Tunes ten minutes of training in virtual time on each of the twelve published curves and on a hundred random
 //! workloads, and trainings whose load changes halfway. The true results are known: the same job without noise, from start
 //! to end at every setting. FIRST chooses other seeds and other random workloads, so that a change that was developed with
 //! some of them can be checked with others. RANDOM is the number of seeds for each random workload, 1 if it is not given.
+//! SECONDS is the length of a job at the reference, 600 if it is not given: what exploring costs weighs more in a short job.
 //!
 //! `--bin tune several [FIRST [MIXES [KNOB]]]` compares one setting for all GPUs of a job with one for each, on unlike GPUs.
 #![cfg_attr(
@@ -29,7 +30,7 @@ use sweetspot_virtual_time::{JobSequence, tune};
 
 use statistics::{Case, TuneStatistics};
 
-/// The length of a job.
+/// The length of a job at the reference, unless it is given.
 const JOB_TIME: Seconds = Seconds::new(600.0);
 
 fn main() -> Result<()> {
@@ -60,11 +61,15 @@ fn main() -> Result<()> {
         Some(text) => text.parse().context("RANDOM must be a number")?,
         None => 1,
     };
+    let time = match std::env::args().nth(5) {
+        Some(text) => Seconds::new(text.parse().context("SECONDS must be a number")?),
+        None => JOB_TIME,
+    };
     let seeds = first..first + seeds;
     let mut published = TuneStatistics::default();
     for gpu in GPUS {
         for network in NETWORKS {
-            let job = job(gpu, &[network])?;
+            let job = job(gpu, &[network], time)?;
             tune_steady_load(
                 &job,
                 knob,
@@ -77,7 +82,7 @@ fn main() -> Result<()> {
     published.print("12 published curves");
     let mut random = TuneStatistics::default();
     for number in first..first + 100 {
-        let (name, job) = random_job(number)?;
+        let (name, job) = random_job(number, time)?;
         let seeds = first..first + random_seeds;
         tune_steady_load(&job, knob, seeds, &mut random, &name)?;
     }
@@ -89,14 +94,14 @@ fn main() -> Result<()> {
             ["inception_v4", "alexnet"],
             ["resnet152", "inception_v3"],
         ] {
-            tune_changing_load(&job(gpu, &pair)?, knob, seeds.clone(), &mut changes)?;
+            tune_changing_load(&job(gpu, &pair, time)?, knob, seeds.clone(), &mut changes)?;
         }
     }
     changes.print("load changes halfway");
     Ok(())
 }
 
-fn job(gpu: &str, networks: &[&str]) -> Result<JobSequence> {
+fn job(gpu: &str, networks: &[&str], time: Seconds) -> Result<JobSequence> {
     let gpu = find_gpu(gpu)?;
     let study = gpu.1.study.clone();
     let workloads: Result<Vec<Workload>, _> = networks
@@ -106,12 +111,12 @@ fn job(gpu: &str, networks: &[&str]) -> Result<JobSequence> {
     Ok(JobSequence::from_profiles(
         gpu,
         workloads?,
-        JOB_TIME * (1.0 / networks.len() as f64),
+        time * (1.0 / networks.len() as f64),
     )?)
 }
 
 /// A random workload on one of six GPUs.
-fn random_job(number: u64) -> Result<(String, JobSequence)> {
+fn random_job(number: u64, time: Seconds) -> Result<(String, JobSequence)> {
     let seed = Seed::new(9).label("random workload").number(number);
     let draw = |label: &str, low: f64, high: f64| low + (high - low) * seed.label(label).uniform();
     let gpus = [
@@ -135,7 +140,7 @@ fn random_job(number: u64) -> Result<(String, JobSequence)> {
     on.core = Seconds::new(item * (1.0 - host) * core);
     on.memory = Seconds::new(item * (1.0 - host) * (1.0 - core));
     on.switching = Ratio::new(draw("switching", 0.6, 1.35));
-    let job = JobSequence::from_profiles(gpu, vec![workload], JOB_TIME)?;
+    let job = JobSequence::from_profiles(gpu, vec![workload], time)?;
     Ok((format!("{name} random {number}"), job))
 }
 

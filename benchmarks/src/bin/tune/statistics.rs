@@ -49,6 +49,16 @@ impl Case<'_> {
         Ok(own / best.fold(own, f64::min) - 1.0)
     }
 
+    /// How much worse the whole tuned job is, exploring included, than the same job at the best setting from start to
+    /// end.
+    fn regret_of_job(&self, optimum: usize) -> Result<f64> {
+        let value = |outcome: &Outcome| self.objective.value(outcome, self.reference());
+        let mut own = self.outcomes[optimum].clone();
+        own.time = self.tuned.time;
+        own.energy = self.tuned.energy;
+        Ok(value(&own)? / value(&self.outcomes[optimum])? - 1.0)
+    }
+
     fn print_miss(&self, optimum: usize, regrets: &[f64]) {
         println!(
             "{} {}: chose {}, best {}, regret {:.2} %, {} evaluations, reference {:.4}, found {:?}",
@@ -116,6 +126,8 @@ pub struct TuneStatistics {
     within_1_percent: usize,
     /// How much worse than the best power cap or core clock the choices are.
     regrets_over_both: Vec<f64>,
+    /// How much worse the whole jobs are, exploring included, than at the best setting.
+    regrets_of_jobs: Vec<f64>,
     /// Seconds from a steady load to the choice.
     search_times: Vec<f64>,
     evaluations: Vec<f64>,
@@ -149,6 +161,19 @@ impl TuneStatistics {
         }
         let over_both = case.regret_over_both()?;
         self.regrets_over_both.push(over_both);
+        if case.tuned.begins.len() < 2 {
+            let of_job = case.regret_of_job(optimum)?;
+            self.regrets_of_jobs.push(of_job);
+            if of_job > 0.05 && verbosity() > 0 {
+                println!(
+                    "{} {}: the whole job is {:.1} % worse",
+                    case.name,
+                    case.objective,
+                    100.0 * of_job
+                );
+                case.print_miss(optimum, &regrets);
+            }
+        }
         if verbosity() > 2 {
             println!(
                 "over caps and clocks: {} {} {} {:.3}",
@@ -235,6 +260,14 @@ impl TuneStatistics {
             100.0 * mean,
             spread(&self.regrets_over_both, 100.0)
         );
+        if !self.regrets_of_jobs.is_empty() {
+            let count = self.regrets_of_jobs.len() as f64;
+            println!(
+                "  whole job, with exploring    mean {:.3} % worse than the best setting, {} %",
+                100.0 * self.regrets_of_jobs.iter().sum::<f64>() / count,
+                spread(&self.regrets_of_jobs, 100.0)
+            );
+        }
         println!(
             "  evaluations                  {}",
             spread(&self.evaluations, 1.0)

@@ -10,7 +10,7 @@ use sweetspot_measure::{MethodChoice, RunWindow};
 use sweetspot_quantity::{Celsius, Seconds};
 
 use crate::until_sure::MIN_RUNS;
-use crate::{EnergyOf, Order, Until, text_field};
+use crate::{EnergyOf, Order, TrainingLength, Until, text_field};
 
 /// The definition of a study: its workload, the values to try and how to run it; absent fields have defaults.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -51,6 +51,9 @@ pub struct Definition {
     /// The number of items that each run processes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub items: Option<u64>,
+    /// The length of a whole training, to which the results are scaled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub training: Option<TrainingLength>,
 
     /// The power caps to try.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -179,7 +182,7 @@ impl<'de> Deserialize<'de> for AxisText {
 const MAX_DURATION_S: f64 = 86_400.0;
 
 /// Why a study's definition cannot be used.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct DefinitionError(String);
 
@@ -229,6 +232,7 @@ impl Definition {
             dataset: self.dataset.or(other.dataset),
             batch: self.batch.or(other.batch),
             items: self.items.or(other.items),
+            training: self.training.or(other.training),
             power_cap: self.power_cap.or(other.power_cap),
             core_clock: self.core_clock.or(other.core_clock),
             memory_clock: self.memory_clock.or(other.memory_clock),

@@ -10,6 +10,7 @@
 )]
 
 mod axes;
+mod batch_costs;
 mod configuration;
 mod definition;
 mod error;
@@ -24,21 +25,26 @@ mod search;
 mod store;
 mod template;
 mod text_field;
+mod training;
 mod until_sure;
+mod value_table;
 
 pub use axes::{
     AxesError, AxisError, KnobValues, ResolvedAxes, SupportedKnobs, parse_axis, resolve_axes,
 };
+pub use batch_costs::{BatchCosts, Scaling, WAITING_PHASES};
 pub use configuration::{Axis, BATCH_PARAMETER, Configuration};
 pub use definition::{AxisText, Definition, DefinitionError};
 pub use error::StudyError;
-pub use outline::{Outline, ReferenceFailed, RepeatsError, SweepProgress, format_gpu_list};
+pub use outline::{
+    AddedRuns, Outline, ReferenceFailed, RepeatsError, SweepProgress, format_gpu_list,
+};
 pub use plan::{Order, Plan, PrecisionTarget, Task};
 pub use prior::PriorStudies;
 pub use results::{Point, Study, Subject, WorkloadInfo};
 pub use run::{
-    DeviceEnergy, Energies, Energy, EnergyOf, Failure, PhaseResult, ReducedCap, RunEnding,
-    RunRecord, RunResult, Status,
+    DeviceEnergy, DevicePhase, Energies, Energy, EnergyOf, Failure, PhaseResult, ReducedCap,
+    RunEnding, RunRecord, RunResult, Status,
 };
 pub use samples::{Column, Quantity, Series, read_samples, write_samples};
 pub use search::{PriorResults, SearchError, SearchProgress, StudySearch};
@@ -47,4 +53,6 @@ pub use store::{
     write_atomically, write_task,
 };
 pub use template::{TemplateError, fill_placeholders, is_parameter_name, run_environment};
+pub use training::{TrainingError, TrainingLength};
 pub use until_sure::{Certainty, CertaintyTarget, SURE_CHANCE, SURE_LOSS, Until, is_sure};
+pub use value_table::{ValueTable, ValueTableError};

@@ -1,12 +1,11 @@
 //! The description of a study before its first run.
 
-use std::cmp::Ordering;
-
 use sweetspot_decide::search::StrategyName;
 
 use crate::prior::read_prior_studies;
 use crate::{
-    Definition, EnergyOf, Plan, Point, PriorStudies, SearchError, Study, StudySearch, Subject,
+    Definition, DefinitionError, EnergyOf, Plan, Point, PriorStudies, SearchError, Study,
+    StudySearch, Subject, Until,
 };
 
 /// A study without its results: its definition, its devices and workload, and its plan of runs.
@@ -52,7 +51,25 @@ pub struct ReferenceFailed {
     pub reason: String,
 }
 
-/// Why the number of runs of each configuration cannot be raised.
+/// The runs to add to a study. An absent value stays as the study has it.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct AddedRuns {
+    /// The number of runs that each configuration has then; the smallest number if `until` is given.
+    pub repeat: Option<u32>,
+    /// When the study needs no more runs.
+    pub until: Option<Until>,
+    /// The maximum number of runs of a configuration if `until` is given.
+    pub at_most: Option<u32>,
+}
+
+impl AddedRuns {
+    /// Whether nothing is to be added.
+    pub const fn is_empty(&self) -> bool {
+        self.repeat.is_none() && self.until.is_none() && self.at_most.is_none()
+    }
+}
+
+/// Why runs cannot be added to a study.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RepeatsError {
     /// The study has more runs of each configuration than were asked for.
@@ -65,6 +82,9 @@ pub enum RepeatsError {
         "runs cannot be added to the study, because its {0} search chooses what to run: start a new study that runs every configuration"
     )]
     Search(StrategyName),
+    /// The values contradict each other or those of the study.
+    #[error(transparent)]
+    Definition(#[from] DefinitionError),
 }
 
 impl Outline {
@@ -97,23 +117,33 @@ impl Outline {
         Ok((outline, prior))
     }
 
-    /// Raises the number of runs of each configuration, as if the study had been started with that number. Every run
-    /// keeps its number and its seed.
-    ///
-    /// With a [`PrecisionTarget`](crate::PrecisionTarget) this is the smallest number of runs, and configurations may
-    /// get more.
-    pub fn raise_repeats(&mut self, repeat: u32) -> Result<(), RepeatsError> {
+    /// Adds runs, as if the study had been started with these values. Every run keeps its number and its seed.
+    pub fn add_runs(&mut self, added: &AddedRuns) -> Result<(), RepeatsError> {
         if let Some(search) = &self.plan.search {
             return Err(RepeatsError::Search(search.strategy));
         }
-        match repeat.cmp(&self.plan.repeat) {
-            Ordering::Less => return Err(RepeatsError::Fewer(self.plan.repeat)),
-            // The definition stays as the user wrote it.
-            Ordering::Equal => return Ok(()),
-            Ordering::Greater => {}
+        let present = self.plan.repeat;
+        if added.repeat.is_some_and(|repeat| repeat < present) {
+            return Err(RepeatsError::Fewer(present));
         }
-        self.definition.repeat = Some(repeat);
-        self.plan.repeat = repeat;
+        let mut definition = self.definition.clone();
+        // The definition stays as the user wrote it if the number is the same.
+        if added.repeat.is_some_and(|repeat| repeat > present) {
+            definition.repeat = added.repeat;
+        }
+        if added.until.is_some() {
+            definition.until = added.until;
+            // A study that has more runs than the new default keeps them.
+            if definition.repeat() < present {
+                definition.repeat = Some(present);
+            }
+        }
+        definition.at_most = added.at_most.or(definition.at_most);
+        if added.until.is_some() || added.at_most.is_some() {
+            definition.check()?;
+        }
+        self.plan.repeat = definition.repeat();
+        self.definition = definition;
         self.plan.until = self.definition.precision_target();
         self.plan.until_sure = self.definition.certainty_target();
         Ok(())

@@ -11,8 +11,8 @@ use sweetspot_stats::Summary;
 
 use crate::places::places;
 use crate::{
-    Axis, Configuration, EnergyOf, Failure, PhaseResult, Plan, ReducedCap, RunEnding, RunRecord,
-    RunResult, SearchProgress, Status, Task,
+    Axis, Configuration, DevicePhase, EnergyOf, Failure, PhaseResult, Plan, ReducedCap, RunEnding,
+    RunRecord, RunResult, SearchProgress, Status, Task,
 };
 
 /// A configuration of a study, and its runs.
@@ -209,10 +209,33 @@ impl Point {
                 name: phase.name.clone(),
                 time: all.iter().map(|phase| phase.time).sum::<Seconds>() / count,
                 energy: all.iter().map(|phase| phase.energy).sum::<Joules>() / count,
+                by_device: mean_by_device(&all),
             }
         };
         first.phases.iter().map(mean).collect()
     }
+}
+
+/// The means of a phase on each GPU; empty if a run has it on another number of GPUs.
+fn mean_by_device(runs: &[&PhaseResult]) -> Vec<DevicePhase> {
+    let gpus = runs.first().map_or(0, |run| run.by_device.len());
+    if runs.iter().any(|run| run.by_device.len() != gpus) {
+        return Vec::new();
+    }
+    let count = runs.len() as f64;
+    let mean = |gpu: usize| DevicePhase {
+        time: runs
+            .iter()
+            .map(|run| run.by_device[gpu].time)
+            .sum::<Seconds>()
+            / count,
+        energy: runs
+            .iter()
+            .map(|run| run.by_device[gpu].energy)
+            .sum::<Joules>()
+            / count,
+    };
+    (0..gpus).map(mean).collect()
 }
 
 /// Information about the workload of a study for reports; what is unknown is absent.

@@ -108,9 +108,21 @@ pub struct DeviceEnergy {
 pub struct PhaseResult {
     /// The name of the phase.
     pub name: String,
-    /// The total time that the run spent in the phase.
+    /// The total time that the run spent in the phase, on the slowest GPU.
     pub time: Seconds,
     /// The energy of the job's GPUs in the phase.
+    pub energy: Joules,
+    /// The phase on each GPU of the job, in the order of the job's devices; empty if that is unknown.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub by_device: Vec<DevicePhase>,
+}
+
+/// The time and energy of one phase on one GPU.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DevicePhase {
+    /// The total time that the GPU spent in the phase.
+    pub time: Seconds,
+    /// The energy of the GPU in the phase.
     pub energy: Joules,
 }
 

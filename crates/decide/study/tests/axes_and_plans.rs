@@ -4,9 +4,9 @@ use proptest::prelude::*;
 use sweetspot_device::{Domain, Settings};
 use sweetspot_quantity::{Joules, Megahertz, Ratio, Seconds, Watts};
 use sweetspot_study::{
-    Axis, Certainty, Configuration, Definition, Energies, Energy, EnergyOf, Failure, Order,
-    Outline, Plan, Point, PrecisionTarget, RepeatsError, RunEnding, RunRecord, RunResult, Status,
-    Subject, Task, Until, WorkloadInfo, parse_axis,
+    AddedRuns, Axis, Certainty, Configuration, Definition, Energies, Energy, EnergyOf, Failure,
+    Order, Outline, Plan, Point, PrecisionTarget, RepeatsError, RunEnding, RunRecord, RunResult,
+    Status, Subject, Task, Until, WorkloadInfo, parse_axis,
 };
 
 fn caps() -> Domain<Watts> {
@@ -293,6 +293,10 @@ fn outline(definition: &Definition) -> Outline {
 #[test]
 fn raised_repeats_give_the_plan_of_a_study_that_started_with_them() {
     let precise = Until::Precision(Ratio::new(0.01));
+    let repeat = |repeat| AddedRuns {
+        repeat: Some(repeat),
+        ..AddedRuns::default()
+    };
     for until in [None, Some(precise), Some(Until::Certainty(Certainty::Sure))] {
         let definition = |repeat, at_most| Definition {
             repeat,
@@ -302,16 +306,56 @@ fn raised_repeats_give_the_plan_of_a_study_that_started_with_them() {
         };
         for at_most in [None, Some(4), Some(20)] {
             let mut raised = outline(&definition(Some(2), at_most));
-            raised.raise_repeats(6).unwrap();
+            raised.add_runs(&repeat(6)).unwrap();
             let whole = outline(&definition(Some(6), at_most));
             assert_eq!(raised.plan, whole.plan);
             assert_eq!(raised.definition, whole.definition);
-            assert_eq!(raised.raise_repeats(5), Err(RepeatsError::Fewer(6)));
+            assert_eq!(raised.add_runs(&repeat(5)), Err(RepeatsError::Fewer(6)));
             assert_eq!(raised.plan, whole.plan);
         }
         // The default number of repeats stays the default.
         let mut same = outline(&definition(None, None));
-        same.raise_repeats(same.plan.repeat).unwrap();
+        same.add_runs(&repeat(same.plan.repeat)).unwrap();
         assert_eq!(same.definition.repeat, None);
+    }
+}
+
+#[test]
+fn a_finished_study_can_get_a_target_for_its_runs() {
+    let sure = Some(Until::Certainty(Certainty::Sure));
+    let started = |repeat, until, at_most| {
+        outline(&Definition {
+            repeat,
+            until,
+            at_most,
+            ..Definition::default()
+        })
+    };
+    // Five runs are the default without a target, three with it.
+    for (repeat, whole) in [(None, Some(5)), (Some(2), Some(2)), (Some(8), Some(8))] {
+        let mut raised = started(repeat, None, None);
+        let added = AddedRuns {
+            until: sure,
+            at_most: Some(12),
+            ..AddedRuns::default()
+        };
+        raised.add_runs(&added).unwrap();
+        assert_eq!(raised.plan, started(whole, sure, Some(12)).plan);
+    }
+    let mut same = started(Some(9), None, None);
+    let before = same.clone();
+    let refused = [
+        (None, Some(20), "at-most needs until"),
+        (sure, Some(4), "at-most must not be less"),
+    ];
+    for (until, at_most, message) in refused {
+        let added = AddedRuns {
+            repeat: None,
+            until,
+            at_most,
+        };
+        let error = same.add_runs(&added).unwrap_err().to_string();
+        assert!(error.contains(message), "{error}");
+        assert_eq!(same.plan, before.plan);
     }
 }

@@ -52,20 +52,33 @@ pub struct Writer {
 impl Writer {
     /// Opens a ring in the folder that [`crate::LINK_VARIABLE`] names; `None` if the variable is not set.
     pub fn from_env() -> Result<Option<Self>, LinkError> {
+        Self::from_env_as_rank(rank())
+    }
+
+    /// Opens a ring of this rank in the folder that [`crate::LINK_VARIABLE`] names; `None` if the variable is not set.
+    /// A process that runs several ranks itself opens one ring for each.
+    pub fn from_env_as_rank(rank: Option<u32>) -> Result<Option<Self>, LinkError> {
         match std::env::var_os(LINK_VARIABLE) {
-            Some(folder) if !folder.is_empty() => Self::open(Path::new(&folder)).map(Some),
+            Some(folder) if !folder.is_empty() => {
+                Self::open_as_rank(Path::new(&folder), rank).map(Some)
+            }
             _ => Ok(None),
         }
     }
 
     /// Creates the calling thread's ring buffer in the folder of a shared-memory link.
     pub fn open(folder: &Path) -> Result<Self, LinkError> {
+        Self::open_as_rank(folder, rank())
+    }
+
+    /// Creates a ring buffer of this rank in the folder of a shared-memory link.
+    fn open_as_rank(folder: &Path, rank: Option<u32>) -> Result<Self, LinkError> {
         let (control, capacity) = open_control(folder)?;
         let host = Host::current();
         let header = Header {
             capacity,
             slots: DEFAULT_SLOTS,
-            rank: rank(),
+            rank,
             boot: host.boot,
             pid: std::process::id(),
             tid: rustix::thread::gettid().as_raw_pid() as u32,

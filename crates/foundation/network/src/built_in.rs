@@ -79,6 +79,9 @@ pub fn find_with_inputs(name: &str, inputs: &[(String, Shape)]) -> Result<Networ
             "it is not a regular file, or is larger than 1 MiB".to_owned(),
         ));
     }
+    if std::fs::metadata(name).is_ok_and(|found| !found.is_file()) {
+        return Err(unreadable("it is not a file".to_owned()));
+    }
     let text = std::fs::read_to_string(name).map_err(|error| unreadable(error.to_string()))?;
     parse_with_inputs(name, &text, inputs)
 }

@@ -11,6 +11,7 @@ use sweetspot_quantity::Bytes;
 use crate::capabilities::{is_before_ampere, knobs, listed_memory_clocks, sensors, short_window};
 use crate::error::{driver_not_loaded, library_not_found, open_error, request_failed};
 use crate::limits::{ThrottleFields, UnitMonitor};
+use crate::lost::LostGpu;
 use crate::memory_clock::MemoryClockControl;
 
 /// Logs which file was loaded as the NVML library, because several files may have its name.
@@ -94,11 +95,23 @@ impl Host for Nvml {
         let mut gpus: Vec<Box<dyn HostDevice>> = Vec::new();
         for index in 0..count {
             let what = || request_failed(format!("open GPU {index}"));
-            let device = self.nvml.device_by_index(index).map_err(what())?;
+            let device = match self.nvml.device_by_index(index) {
+                Err(NvmlError::GpuLost) => {
+                    gpus.push(Box::new(LostGpu::new(index)));
+                    continue;
+                }
+                device => device.map_err(what())?,
+            };
             let slices: Vec<_> = (0..device.mig_device_count().unwrap_or(0))
                 .filter_map(|slice| device.mig_device_by_index(slice).ok())
                 .collect();
-            let gpu = NvmlGpu::open(self.nvml, device, index, None).map_err(what())?;
+            let gpu = match NvmlGpu::open(self.nvml, device, index, None) {
+                Err(NvmlError::GpuLost) => {
+                    gpus.push(Box::new(LostGpu::new(index)));
+                    continue;
+                }
+                gpu => gpu.map_err(what())?,
+            };
             let parent = gpu.descriptor.id.clone();
             gpus.push(Box::new(gpu));
             for slice in slices {

@@ -13,6 +13,7 @@ mod capabilities;
 mod detect;
 mod error;
 mod limits;
+mod lost;
 mod memory_clock;
 mod raw;
 mod read;

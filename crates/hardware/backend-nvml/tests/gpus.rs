@@ -3,18 +3,15 @@
 
 mod common;
 
-use std::path::PathBuf;
 use std::sync::MutexGuard;
 
-use common::{Fixture, library, shared_host};
+use common::{Fixture, shared_host};
 use sweetspot_backend_nvml::Nvml;
 use sweetspot_device::{
-    Amount, DeviceId, Domain, Host, HostDevice, HostError, Knob, KnobDescriptor, OpenError,
-    ReadError, SensorKind, Settings, Shortfall, WriteError,
+    Amount, DeviceId, Domain, Host, HostError, Knob, KnobDescriptor, OpenError, ReadError,
+    SensorKind, Settings, Shortfall, WriteError,
 };
 use sweetspot_quantity::{Megahertz, Watts};
-use sweetspot_sim::gpu_text;
-use sweetspot_sim_host::{ENVIRONMENT, Host as SimulatedHost, ProfileText};
 
 const V100: usize = 0;
 const H200: usize = 1;

@@ -6,12 +6,8 @@ mod common;
 use std::sync::MutexGuard;
 
 use common::{Fixture, shared_host};
-use sweetspot_device::{
-    Domain, Host, HostDevice, Knob, KnobDescriptor, KnobRange, Settings, WriteError,
-};
+use sweetspot_device::{Domain, HostDevice, Knob, KnobDescriptor, KnobRange, Settings, WriteError};
 use sweetspot_quantity::Megahertz;
-use sweetspot_sim::gpu_text;
-use sweetspot_sim_host::{ENVIRONMENT, Host as SimulatedHost, ProfileText};
 
 const TURING: usize = 0;
 const DENIED: usize = 1;

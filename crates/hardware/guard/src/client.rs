@@ -1,18 +1,16 @@
 //! The client's handle to a guard process.
 
 use std::io;
-use std::os::unix::net::{UnixListener, UnixStream};
-use std::os::unix::process::CommandExt;
+use std::os::unix::net::UnixStream;
 use std::process::{Child, Command, ExitStatus};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use rustix::net::sockopt::socket_peercred;
-use rustix::process::Pid;
 use sweetspot_device::{AppliedSettings, DeviceId, Settings};
 
 use crate::channel::{MAX_SINGLE_WAIT, Replies, limit_waits, send_within};
+use crate::connection::start_guard;
 use crate::error::GuardError;
 use crate::owner::Owner;
 use crate::protocol::{Reply, Request, WorkloadCommand, WorkloadEnd};
@@ -59,21 +57,12 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// Starts `program` as the guard process. The path of a socket is added as its last argument.
-    pub fn start(mut program: Command) -> Result<Self, GuardError> {
+    /// Starts `program` as the guard process.
+    pub fn start(program: Command) -> Result<Self, GuardError> {
         let start_error = |error: io::Error| GuardError::CannotStart(error.to_string());
-        // Nobody else can enter this folder, or make it beforehand.
-        let folder = tempfile::Builder::new().prefix("sweetspot-").tempdir();
-        let folder = folder.map_err(start_error)?;
-        let path = folder.path().join("guard.socket");
-        let listener = UnixListener::bind(&path).map_err(start_error)?;
-        listener.set_nonblocking(true).map_err(start_error)?;
-        // The guard has its own process group, so that signals to the client's group do not reach it.
-        let child = program.arg(&path).process_group(0).spawn();
-        let stream = child.and_then(|child| accept(&listener, child));
-        let (stream, child) = stream.map_err(start_error)?;
+        let (stream, child) = start_guard(program).map_err(start_error)?;
         limit_waits(&stream).map_err(start_error)?;
-        Ok(Self {
+        let mut guard = Self {
             child,
             replies: Replies::new(stream.try_clone().map_err(start_error)?),
             requests: Arc::new(Mutex::new(stream)),
@@ -86,7 +75,30 @@ impl Guard {
             released: None,
             ended: None,
             kept_problems: Vec::new(),
-        })
+        };
+        guard.wait_for_start().map_err(start_error)?;
+        Ok(guard)
+    }
+
+    /// Waits for the guard's first message, unless it exits instead.
+    fn wait_for_start(&mut self) -> io::Result<()> {
+        let begun = Instant::now();
+        loop {
+            match self.replies.next_within(MAX_SINGLE_WAIT) {
+                Ok(Some(_)) => return Ok(()),
+                Ok(None) if begun.elapsed() < START_TIMEOUT => {}
+                Ok(None) => {
+                    kill(&mut self.child);
+                    return Err(io::Error::other("the process did not start in time"));
+                }
+                Err(_) => {
+                    let ended = wait_for_exit(&mut self.child, KILL_TIMEOUT);
+                    let status = ended.map_or("unknown status".to_owned(), |it| it.to_string());
+                    let problem = format!("the process exited immediately: {status}");
+                    return Err(io::Error::other(problem));
+                }
+            }
+        }
     }
 
     /// Replaces the default timeouts.
@@ -355,36 +367,5 @@ fn unexpected(reply: Reply) -> GuardError {
         Reply::Refused(reason) => GuardError::Refused(reason),
         Reply::Released { .. } => GuardError::Refused(Refusal::Interrupted),
         other => GuardError::Gone(format!("unexpected reply {other:?}")),
-    }
-}
-
-/// Waits for the guard to connect, unless it exits instead.
-fn accept(listener: &UnixListener, mut child: Child) -> io::Result<(UnixStream, Child)> {
-    let begun = Instant::now();
-    loop {
-        match listener.accept() {
-            Ok((stream, _)) => {
-                // A process of the same user could have connected too.
-                if socket_peercred(&stream)?.pid == Pid::from_child(&child) {
-                    stream.set_nonblocking(false)?;
-                    return Ok((stream, child));
-                }
-            }
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-            Err(error) => {
-                kill(&mut child);
-                return Err(error);
-            }
-        }
-        if let Some(status) = child.try_wait()? {
-            return Err(io::Error::other(format!(
-                "the process exited immediately: {status}"
-            )));
-        }
-        if begun.elapsed() > START_TIMEOUT {
-            kill(&mut child);
-            return Err(io::Error::other("the process did not start in time"));
-        }
-        std::thread::sleep(Duration::from_millis(1));
     }
 }

@@ -2,28 +2,32 @@
 
 use std::fs::File;
 use std::io::{self, Read, Seek, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
-use rustix::fs::{FlockOperation, OFlags, flock};
+use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
-use sweetspot_device::{DeviceId, Knob, Settings};
+use sweetspot_device::DeviceId;
 
+use crate::entry::{Entry, read_entry};
+use crate::machine_lock::MachineLock;
 use crate::owner::{Owner, boot_id};
+use crate::private_files::{
+    create_file, create_private_folder, open_private_folder, open_to_lock, open_to_read,
+};
 
-/// The version of the journal files' format. Version 1 had no list of leases.
-const JOURNAL_VERSION: u32 = 2;
+/// The longest description of a lock's owner that is read, in bytes.
+const MAX_OWNER_LENGTH: u64 = 4096;
 
-/// The largest journal file that is read, in bytes.
-const MAX_ENTRY_LENGTH: u64 = 1 << 20;
-
-/// The flags with which files of the journal are opened: a symbolic link or a named pipe in their place is an error.
-const NO_LINKS: i32 = (OFlags::NOFOLLOW.bits() | OFlags::NONBLOCK.bits()) as i32;
+/// How long a device may stay locked by a process that is not its owner: a guard whose client has ended is restoring it.
+const RESTORE_TIME: Duration = Duration::from_secs(2);
 
 /// The folder with a journal file and a lock file for each device.
 #[derive(Clone, Debug)]
 pub struct Journal {
     folder: PathBuf,
+    /// The scope of the locks that hold for the whole machine; without one only the folder's files are locked.
+    scope: Option<String>,
 }
 
 /// Why a device cannot be locked, or its journal cannot be used. The guard sends this error to its client as
@@ -59,6 +63,18 @@ pub enum JournalError {
         /// The problem with the file's content.
         reason: String,
     },
+    /// The journal says that a device is changed, and a process that did not change it has locked it.
+    #[error(
+        "unknown whether {device} is restored: its owner {owner} has ended, but another process has locked {path}: find that process with `fuser {path}`, end it, then run `sweetspot restore`"
+    )]
+    Locked {
+        /// The device that the journal describes.
+        device: DeviceId,
+        /// The process that changed the settings.
+        owner: String,
+        /// The path of the lock file.
+        path: String,
+    },
 }
 
 impl JournalError {
@@ -66,49 +82,6 @@ impl JournalError {
     pub const fn is_permission_denied(&self) -> bool {
         matches!(self, Self::Disk { denied: true, .. })
     }
-}
-
-/// What a lease is for. A device has at most one lease of each kind.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum LeaseKind {
-    /// The lease chooses the device's settings.
-    #[default]
-    Setting,
-    /// The lease limits what a setting may be: the budget of a node, or the cap of a scheduler's job.
-    Ceiling,
-}
-
-/// A lease of a device, as the journal stores it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct LeaseRecord {
-    pub kind: LeaseKind,
-    pub owner: Owner,
-    /// The settings that the lease asks for.
-    pub settings: Settings,
-    /// When the lease began, in seconds since boot.
-    pub began_at: u64,
-}
-
-/// The content of a journal file: a device's settings from before its first lease, its leases, and the knobs changed
-/// since.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Entry {
-    pub version: u32,
-    pub owner: Owner,
-    pub device: DeviceId,
-    pub name: String,
-    /// The settings before the lease. Those that the device cannot report are absent.
-    pub saved: Settings,
-    pub touched: Vec<Knob>,
-    /// The persistence mode before the lease, if it was changed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub saved_persistence: Option<bool>,
-    /// The leases of the device; empty in journals of version 1.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub leases: Vec<LeaseRecord>,
 }
 
 /// A device whose settings were changed and not restored, because its guard was killed.
@@ -124,11 +97,22 @@ pub struct UnrestoredDevice {
     pub is_this_boot: bool,
 }
 
-/// The exclusive right to change a device's settings: a file lock, which lasts until the value is dropped or
-/// the process ends.
+/// The exclusive right to change a device's settings: a file lock, and one for the whole machine. Both last until the
+/// value is dropped or the process ends.
 #[derive(Debug)]
 pub(crate) struct Claim {
     _lock: File,
+    machine: Option<MachineLock>,
+}
+
+impl Claim {
+    /// The process of another user that has taken the lock for the whole machine, which does not stop root.
+    pub fn other_claim(&self) -> Option<&str> {
+        match &self.machine {
+            Some(MachineLock::Beside(other)) => Some(other),
+            _ => None,
+        }
+    }
 }
 
 impl Journal {
@@ -137,28 +121,50 @@ impl Journal {
     pub fn open(folder: &Path) -> Result<Self, JournalError> {
         let journal = Self {
             folder: folder.to_owned(),
+            scope: None,
         };
-        let made = std::fs::DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(folder);
-        made.map_err(|error| journal.disk_error(error))?;
-        let found = std::fs::symlink_metadata(folder);
-        let found = found.map_err(|error| journal.disk_error(error))?;
-        let user = rustix::process::geteuid();
-        let is_own = found.uid() == user.as_raw() || user.is_root();
-        let problem = match (found.is_dir(), is_own) {
-            (false, _) => io::Error::other("it is not a folder"),
-            (true, false) => {
-                let problem = "it belongs to another user";
-                io::Error::new(io::ErrorKind::PermissionDenied, problem)
-            }
-            (true, true) if found.mode() & 0o022 != 0 => {
-                io::Error::other("other users can write to it")
-            }
-            (true, true) => return Ok(journal),
+        let created = create_private_folder(folder);
+        created.map_err(|error| journal.disk_error(error))?;
+        Ok(journal)
+    }
+
+    /// Opens the journal in a folder that exists, and does not change the folder: it may have another purpose now.
+    pub fn inspect(folder: &Path) -> Result<Self, JournalError> {
+        let journal = Self {
+            folder: folder.to_owned(),
+            scope: None,
         };
-        Err(journal.disk_error(problem))
+        let opened = open_private_folder(folder);
+        opened.map_err(|error| journal.disk_error(error))?;
+        Ok(journal)
+    }
+
+    /// Locks devices for the whole machine, not only for those who use this folder. `scope` distinguishes devices with
+    /// the same identity.
+    pub fn locking_machine(mut self, scope: String) -> Self {
+        self.scope = Some(scope);
+        self
+    }
+
+    /// Takes over the journal files of a folder that an earlier version of this program used. A file stays where it is
+    /// if it cannot be read, or if its device is locked.
+    pub fn take_over(&self, earlier: &Path) {
+        if earlier == self.folder || !earlier.is_dir() {
+            return;
+        }
+        let Ok(earlier) = Self::inspect(earlier) else {
+            return;
+        };
+        for entry in earlier.entries().into_iter().flatten().flatten() {
+            let owner = Owner::current_process();
+            let Ok(_claim) = earlier.claim(&entry.device, &owner) else {
+                continue;
+            };
+            let is_free = matches!(self.read(&entry.device), Ok(None));
+            if is_free && self.write(&entry).is_ok() {
+                let _ = earlier.remove(&entry.device);
+            }
+        }
     }
 
     /// The error for a failed operation in the journal's folder.
@@ -185,33 +191,39 @@ impl Journal {
 
     /// Locks a device for `owner`. If another process has locked it, the error names that process.
     pub(crate) fn claim(&self, device: &DeviceId, owner: &Owner) -> Result<Claim, JournalError> {
-        let path = self.path(device, "lock");
-        let mut lock = File::options()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .mode(0o600)
-            .custom_flags(NO_LINKS)
-            .open(path)
-            .map_err(|error| self.disk_error(error))?;
+        let held = |owner: String| JournalError::Held {
+            device: device.clone(),
+            owner,
+        };
+        let lock = open_to_lock(&self.path(device, "lock"));
+        let mut lock = lock.map_err(|error| self.disk_error(error))?;
         if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
             let mut holder = String::new();
-            let _ = lock.read_to_string(&mut holder);
-            return Err(JournalError::Held {
-                device: device.clone(),
-                owner: match holder.trim() {
-                    "" => "another process".to_owned(),
-                    holder => holder.to_owned(),
-                },
-            });
+            let _ = (&mut lock)
+                .take(MAX_OWNER_LENGTH)
+                .read_to_string(&mut holder);
+            return Err(held(match holder.trim() {
+                "" => "another process".to_owned(),
+                holder => holder.to_owned(),
+            }));
+        }
+        let scope = self.scope.as_ref();
+        let machine = scope.map(|scope| MachineLock::take(scope, device));
+        let machine = machine
+            .transpose()
+            .map_err(|error| self.disk_error(error))?;
+        if let Some(MachineLock::Held(other)) = machine {
+            return Err(held(other));
         }
         let written = lock
             .set_len(0)
             .and_then(|()| lock.rewind())
             .and_then(|()| lock.write_all(owner.to_string().as_bytes()));
         written.map_err(|error| self.disk_error(error))?;
-        Ok(Claim { _lock: lock })
+        Ok(Claim {
+            _lock: lock,
+            machine,
+        })
     }
 
     /// Writes the journal file of a device. The file is on disk when this returns, so it survives a power
@@ -221,9 +233,7 @@ impl Journal {
         let new = self.path(&entry.device, "new");
         let write = || -> io::Result<()> {
             let text = serde_json::to_string_pretty(entry).map_err(io::Error::other)?;
-            let mut options = File::options();
-            options.write(true).create(true).truncate(true).mode(0o600);
-            let mut file = options.custom_flags(NO_LINKS).open(&new)?;
+            let mut file = create_file(&new)?;
             file.write_all(text.as_bytes())?;
             file.sync_all()?;
             std::fs::rename(&new, &path)?;
@@ -261,26 +271,48 @@ impl Journal {
         }
     }
 
-    /// The devices that a dead guard left changed, and errors for journal files that cannot be read. Devices
-    /// that are leased now are left out.
+    /// The devices that a dead guard left changed, and errors for journal files that cannot be read. Devices that their
+    /// owners have leased now are left out; for one that somebody else has locked there is an error.
     pub fn unrestored_devices(
         &self,
     ) -> Result<Vec<Result<UnrestoredDevice, JournalError>>, JournalError> {
-        let is_left = |entry: &Result<Entry, _>| {
-            !entry
-                .as_ref()
-                .is_ok_and(|entry| self.is_leased(&entry.device))
-        };
-        let entries = self.entries()?.into_iter().filter(is_left);
-        let unrestored = entries.map(|entry| {
-            entry.map(|entry| UnrestoredDevice {
-                is_this_boot: entry.owner.boot_id == boot_id(),
-                device: entry.device,
-                name: entry.name,
-                owner: entry.owner,
-            })
-        });
-        Ok(unrestored.collect())
+        let entries = self.entries()?.into_iter();
+        Ok(entries
+            .filter_map(|entry| self.unrestored(entry).transpose())
+            .collect())
+    }
+
+    /// The device of a journal file, if its owner has not restored it and no longer uses it.
+    fn unrestored(
+        &self,
+        entry: Result<Entry, JournalError>,
+    ) -> Result<Option<UnrestoredDevice>, JournalError> {
+        let entry = entry?;
+        let begun = Instant::now();
+        while self.is_locked(&entry.device)? {
+            let mut owners = entry.leases.iter().map(|lease| &lease.owner);
+            if entry.owner.is_alive() || owners.any(Owner::is_alive) {
+                return Ok(None);
+            }
+            if begun.elapsed() > RESTORE_TIME {
+                return Err(JournalError::Locked {
+                    path: self.path(&entry.device, "lock").display().to_string(),
+                    owner: entry.owner.to_string(),
+                    device: entry.device,
+                });
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        // Its guard may have restored it since the file was read.
+        if begun.elapsed() > Duration::from_millis(10) && self.read(&entry.device)?.is_none() {
+            return Ok(None);
+        }
+        Ok(Some(UnrestoredDevice {
+            is_this_boot: entry.owner.boot_id == boot_id(),
+            device: entry.device,
+            name: entry.name,
+            owner: entry.owner,
+        }))
     }
 
     /// The contents of all journal files that can be read, for a service that resumes its leases.
@@ -306,72 +338,10 @@ impl Journal {
     }
 
     /// Whether a process has locked the device now.
-    fn is_leased(&self, device: &DeviceId) -> bool {
-        let lock = File::open(self.path(device, "lock"));
-        lock.is_ok_and(|lock| flock(&lock, FlockOperation::NonBlockingLockShared).is_err())
+    fn is_locked(&self, device: &DeviceId) -> Result<bool, JournalError> {
+        let lock = open_to_read(&self.path(device, "lock"));
+        let lock = lock.map_err(|error| self.disk_error(error))?;
+        let is_locked = |lock: File| flock(&lock, FlockOperation::NonBlockingLockShared).is_err();
+        Ok(lock.is_some_and(is_locked))
     }
-}
-
-/// Reads and checks a journal file; `None` if it does not exist.
-fn read_entry(path: &Path) -> Result<Option<Entry>, JournalError> {
-    let damaged = |reason: String| JournalError::Damaged {
-        path: path.display().to_string(),
-        reason,
-    };
-    let mut options = File::options();
-    let file = match options.read(true).custom_flags(NO_LINKS).open(path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(damaged(error.to_string())),
-    };
-    if !file.metadata().is_ok_and(|found| found.is_file()) {
-        return Err(damaged("it is not a file".to_owned()));
-    }
-    let mut text = String::new();
-    let read = file.take(MAX_ENTRY_LENGTH).read_to_string(&mut text);
-    read.map_err(|error| damaged(error.to_string()))?;
-    let entry: Entry = serde_json::from_str(&text).map_err(|error| damaged(error.to_string()))?;
-    if !(1..=JOURNAL_VERSION).contains(&entry.version) {
-        return Err(damaged(format!(
-            "the file's format version {} is unknown",
-            entry.version
-        )));
-    }
-    Ok(Some(entry))
-}
-
-impl Entry {
-    /// Creates the entry of a device of which no knob is changed yet.
-    pub fn new(owner: Owner, device: DeviceId, name: String, saved: Settings) -> Self {
-        Self {
-            version: JOURNAL_VERSION,
-            owner,
-            device,
-            name,
-            saved,
-            touched: Vec::new(),
-            saved_persistence: None,
-            leases: Vec::new(),
-        }
-    }
-
-    /// Whether nothing of the device is changed.
-    pub fn is_unchanged(&self) -> bool {
-        self.touched.is_empty() && self.saved_persistence.is_none()
-    }
-
-    /// What the leases ask of a knob together: the lowest value; `None` if no lease sets it.
-    pub fn requested(&self, knob: Knob) -> Settings {
-        let settings = || self.leases.iter().map(|lease| lease.settings.only(knob));
-        Settings {
-            power_cap: lowest(settings().filter_map(|one| one.power_cap)),
-            core_clock: lowest(settings().filter_map(|one| one.core_clock)),
-            memory_clock: lowest(settings().filter_map(|one| one.memory_clock)),
-        }
-    }
-}
-
-/// The lowest of some values; `None` if there are none.
-fn lowest<Q: PartialOrd>(values: impl Iterator<Item = Q>) -> Option<Q> {
-    values.reduce(|least, next| if next < least { next } else { least })
 }

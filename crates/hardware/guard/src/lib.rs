@@ -11,15 +11,25 @@
 
 #![cfg_attr(
     not(test),
-    deny(clippy::unwrap_used, clippy::expect_used, clippy::panic)
+    deny(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::print_stdout,
+        clippy::print_stderr
+    )
 )]
 
 mod channel;
 mod client;
+mod connection;
+mod entry;
 mod error;
 mod journal;
 mod leases;
+mod machine_lock;
 mod owner;
+mod private_files;
 mod proc_files;
 mod processes;
 mod protocol;
@@ -32,8 +42,10 @@ mod timeouts;
 mod writer;
 
 pub use client::{Guard, GuardMessage};
+pub use connection::{ClientConnection, start_guard};
+pub use entry::LeaseKind;
 pub use error::GuardError;
-pub use journal::{Journal, JournalError, LeaseKind, UnrestoredDevice};
+pub use journal::{Journal, JournalError, UnrestoredDevice};
 pub use leases::{LeaseSummary, LeaseTerms, Leases, Resumed};
 pub use owner::Owner;
 pub use processes::{
@@ -41,7 +53,7 @@ pub use processes::{
     signals_not_ignored,
 };
 pub use protocol::{CommandExit, Streams, WorkloadCommand, WorkloadEnd};
-pub use refusal::{Refusal, RestoreError, RestoreOutcome};
+pub use refusal::{CapChange, Refusal, RestoreError, RestoreOutcome};
 pub use remote_writer::RemoteWriter;
 pub use restore::restore_device;
 pub use server::{OpenDevice, serve};

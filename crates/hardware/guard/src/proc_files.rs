@@ -17,6 +17,16 @@ pub(crate) fn process(pid: i32) -> Option<Process> {
     parse(pid, &stat)
 }
 
+/// The command line of a process, shortened and without control characters; `None` if it is unknown.
+pub(crate) fn command_line(pid: i32) -> Option<String> {
+    /// The longest command line that is shown, in characters.
+    const MAX_LENGTH: usize = 200;
+    let words = std::fs::read(format!("/proc/{pid}/cmdline")).ok()?;
+    let text = String::from_utf8_lossy(&words).replace(char::is_control, " ");
+    let text: String = text.trim().chars().take(MAX_LENGTH).collect();
+    (!text.is_empty()).then_some(text)
+}
+
 /// Parses /proc/PID/stat, see proc_pid_stat(5). The command's name may contain any characters, so the fields
 /// are read from the last `)` on.
 fn parse(pid: i32, stat: &str) -> Option<Process> {

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use sweetspot_device::{DeviceId, OpenError, ReadError, WriteError};
+use sweetspot_quantity::Watts;
 
 use crate::journal::JournalError;
 use crate::owner::Owner;
@@ -22,6 +23,9 @@ pub enum Refusal {
         "{0}: the present power cap cannot be read, so it is not changed: it could not be restored later"
     )]
     UnknownPowerCap(DeviceId),
+    /// Another program has changed the power cap since this one wrote it.
+    #[error("{0}: nothing was written")]
+    ChangedByOther(CapChange),
     /// The journal cannot be written, or another process has leased the device.
     #[error(transparent)]
     Journal(#[from] JournalError),
@@ -94,6 +98,7 @@ impl Refusal {
             Self::Interrupted
             | Self::NotLeased(_)
             | Self::UnknownPowerCap(_)
+            | Self::ChangedByOther(_)
             | Self::NotAllowed(_)
             | Self::LeaseEnded { .. }
             | Self::OtherVersion { .. }
@@ -128,6 +133,19 @@ pub enum RestoreError {
         /// The errors of the knobs that could not be restored.
         errors: Vec<WriteError>,
     },
+    /// Another program has changed the power cap since this one wrote it, so it was left as it is.
+    #[error("{0}: it was left as it is")]
+    ChangedByOther(CapChange),
+    /// The device was restored to what it had when it was leased, which may be a setting of another program.
+    #[error(
+        "{device} was also leased by {other}: it has the settings again that it had when this command began, but that process may have set them: check with `sweetspot devices`"
+    )]
+    LeasedByOther {
+        /// The device's identity.
+        device: DeviceId,
+        /// The other process.
+        other: String,
+    },
     /// The service cannot be asked to restore the devices. It does so by itself when it runs again.
     #[error("{0}; the service restores the settings when it runs again")]
     Service(String),
@@ -140,9 +158,27 @@ impl RestoreError {
             Self::Journal(error) => error.is_permission_denied(),
             Self::Open(error) => error.is_permission_denied(),
             Self::Write { errors, .. } => errors.iter().any(WriteError::is_permission_denied),
-            Self::Service(_) => false,
+            Self::ChangedByOther(_) | Self::LeasedByOther { .. } | Self::Service(_) => false,
         }
     }
+}
+
+/// A change of a device's power cap by another program.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, thiserror::Error)]
+#[error(
+    "{name} ({device}): another program changed the power cap from {written} to {found}; before this command it was {before}"
+)]
+pub struct CapChange {
+    /// The device's identity.
+    pub device: DeviceId,
+    /// The device's product name.
+    pub name: String,
+    /// The cap that this program had written.
+    pub written: Watts,
+    /// The cap that the device has now.
+    pub found: Watts,
+    /// The cap from before the first lease.
+    pub before: Watts,
 }
 
 /// The messages of all errors, separated by commas.
@@ -167,6 +203,8 @@ pub enum RestoreOutcome {
         /// The process that changed the settings and did not restore them.
         owner: Owner,
     },
+    /// Another program has changed the power cap meanwhile, so it was left as it is.
+    ChangedByOther(CapChange),
     /// The settings were changed before the last reboot, which reset them: nothing was written.
     EarlierBoot {
         /// The device's product name.
@@ -186,6 +224,7 @@ impl std::fmt::Display for RestoreOutcome {
                     "the settings of {name}, left changed by {owner}, are now restored"
                 )
             }
+            Self::ChangedByOther(change) => write!(f, "{change}: it was left as it is"),
             Self::EarlierBoot { name } => write!(
                 f,
                 "the settings of {name} were left changed before the last reboot, which reset them"

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use sweetspot_device::{AppliedSettings, DeviceId, Settings};
 
-use crate::journal::LeaseKind;
+use crate::entry::LeaseKind;
 use crate::owner::Owner;
 use crate::protocol::{receive, send};
 use crate::refusal::{Refusal, RestoreError, RestoreOutcome};

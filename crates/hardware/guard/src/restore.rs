@@ -1,45 +1,68 @@
 //! Restores the settings that a device had before its lease.
 
+use std::time::Duration;
+
 use sweetspot_device::{ControllableDevice, Knob, Settings, WriteError};
 
-use crate::journal::{Entry, Journal, UnrestoredDevice};
+use crate::entry::{Entry, is_same_cap};
+use crate::journal::{Journal, UnrestoredDevice};
 use crate::owner::{Owner, boot_id};
-use crate::refusal::{RestoreError, RestoreOutcome};
+use crate::refusal::{CapChange, RestoreError, RestoreOutcome};
 use crate::server::OpenDevice;
+
+/// How often a write is tried that fails for a reason that may be temporary.
+const ATTEMPTS: u32 = 4;
+
+/// The pause after the first failed attempt; each further one is twice as long.
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
 
 /// Restores the changed knobs in reverse order; if one fails, the others are still restored. Known settings
 /// are written and read back. A knob whose earlier setting is unknown, such as a clock lock, is reset to its
-/// default.
+/// default. A power cap that another program has changed meanwhile is left as it is; the result describes it.
 pub(crate) fn restore(
     device: &mut dyn ControllableDevice,
     entry: &Entry,
-) -> Result<(), RestoreError> {
+) -> Result<Option<CapChange>, RestoreError> {
     let mut errors = Vec::new();
-    // A known power cap is restored even if another program changed it during the lease.
-    let is_ours = entry.touched.contains(&Knob::PowerCap);
-    let cap = entry.saved.only(Knob::PowerCap);
-    let is_there = |device: &mut dyn ControllableDevice| {
-        let now = device.settings().map(|now| now.only(Knob::PowerCap));
-        now.is_ok_and(|now| now == cap)
-    };
-    if !is_ours && cap != Settings::default() && !is_there(device) {
-        errors.extend(device.apply(&cap).err());
-    }
+    let change = change_by_other(device, entry);
     for knob in entry.touched.iter().rev() {
+        if *knob == Knob::PowerCap && change.is_some() {
+            continue;
+        }
         errors.extend(restore_knob(device, &entry.saved, *knob).err());
     }
     if let Some(before) = entry.saved_persistence
         && device.persistence() != Some(before)
     {
-        errors.extend(device.set_persistence(before).err());
+        errors.extend(retry(|| device.set_persistence(before)).err());
     }
     if errors.is_empty() {
-        return Ok(());
+        return Ok(change);
     }
     Err(RestoreError::Write {
         device: entry.device.clone(),
         name: entry.name.clone(),
         errors,
+    })
+}
+
+/// Finds out whether another program has changed the power cap since this one wrote it.
+pub(crate) fn change_by_other(
+    device: &mut dyn ControllableDevice,
+    entry: &Entry,
+) -> Option<CapChange> {
+    if !entry.touched.contains(&Knob::PowerCap) {
+        return None;
+    }
+    let (written, before) = (entry.next_cap?, entry.saved.power_cap?);
+    let found = device.settings().ok()?.power_cap?;
+    let is_expected = entry.wrote_cap(found) || is_same_cap(found, before);
+    (!is_expected).then(|| CapChange {
+        device: entry.device.clone(),
+        name: entry.name.clone(),
+        written,
+        found,
+        before,
     })
 }
 
@@ -51,13 +74,31 @@ pub(crate) fn restore_knob(
 ) -> Result<(), WriteError> {
     let before = saved.only(knob);
     if before == Settings::default() {
-        return device.reset(knob);
+        return retry(|| device.reset(knob));
     }
     let is_there = device.settings().is_ok_and(|now| now.only(knob) == before);
     match is_there {
         true => Ok(()),
-        false => device.apply(&before).map(drop),
+        false => retry(|| device.apply(&before).map(drop)),
     }
+}
+
+/// Tries a write several times if it fails for a reason that may be temporary.
+pub(crate) fn retry(mut write: impl FnMut() -> Result<(), WriteError>) -> Result<(), WriteError> {
+    let mut pause = FIRST_PAUSE;
+    for _ in 1..ATTEMPTS {
+        match write() {
+            Err(
+                error @ (WriteError::Failed { .. }
+                | WriteError::ReadBackDiffers { .. }
+                | WriteError::Persistence(_)),
+            ) => tracing::warn!(%error, "restoring failed: trying again"),
+            result => return result,
+        }
+        std::thread::sleep(pause);
+        pause *= 2;
+    }
+    write()
 }
 
 /// Restores a device from its journal file, which an earlier guard has left. Nothing is written if a reboot
@@ -69,9 +110,13 @@ pub(crate) fn restore_leftover(
 ) -> Result<RestoreOutcome, RestoreError> {
     let name = entry.name.clone();
     let restored = if entry.owner.boot_id == boot_id() {
-        restore(device, entry)?;
-        let owner = entry.owner.clone();
-        RestoreOutcome::Restored { name, owner }
+        match restore(device, entry)? {
+            Some(change) => RestoreOutcome::ChangedByOther(change),
+            None => RestoreOutcome::Restored {
+                name,
+                owner: entry.owner.clone(),
+            },
+        }
     } else {
         RestoreOutcome::EarlierBoot { name }
     };

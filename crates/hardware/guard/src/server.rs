@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::io::{self, BufReader};
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::UnixStream;
@@ -15,6 +16,7 @@ use rustix::process::{Pid, Signal};
 use signal_hook::consts::{SIGALRM, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 use sweetspot_device::{Clock, ControllableDevice, DeviceId, MonotonicClock, OpenError};
 
+use crate::connection::ClientConnection;
 use crate::processes::{
     KILL_TIMEOUT, adopt_orphans, end_descendants, end_descendants_within, exclude_from_reaping,
     has_descendants, reap_children, signal_descendants, signals_not_ignored,
@@ -42,10 +44,13 @@ struct Server<'a> {
     out: Arc<Mutex<UnixStream>>,
     interrupted: bool,
     started: Option<Child>,
+    /// The client's standard input, for the workload.
+    input: OwnedFd,
 }
 
 /// Serves one client until it releases its devices or ends, then restores all settings.
-pub fn serve(stream: UnixStream, writer: &mut dyn SettingsWriter) -> io::Result<()> {
+pub fn serve(client: ClientConnection, writer: &mut dyn SettingsWriter) -> io::Result<()> {
+    let ClientConnection { stream, input } = client;
     // Signals are for the client to handle: the guard ends when the client does. They are caught, not ignored,
     // because the workload would inherit ignored ones.
     let caught = Arc::new(std::sync::atomic::AtomicBool::new(false));
@@ -62,6 +67,7 @@ pub fn serve(stream: UnixStream, writer: &mut dyn SettingsWriter) -> io::Result<
         out: Arc::new(Mutex::new(stream)),
         interrupted: false,
         started: None,
+        input,
     };
     loop {
         let request = match receive::<Request>(&mut requests) {
@@ -145,7 +151,7 @@ impl Server<'_> {
             Request::EndWorkload => Reply::WorkloadEnded {
                 all: end_descendants_within(WORKLOAD_GRACE, WORKLOAD_GRACE + KILL_TIMEOUT),
             },
-            Request::Start(start) => match start_workload(&start) {
+            Request::Start(start) => match start_workload(&start, &self.input) {
                 Ok(child) => {
                     self.started = Some(child);
                     Reply::Started
@@ -203,7 +209,7 @@ impl Server<'_> {
 }
 
 /// Starts the workload's command.
-fn start_workload(start: &WorkloadCommand) -> io::Result<Child> {
+fn start_workload(start: &WorkloadCommand, input: &OwnedFd) -> io::Result<Child> {
     let mut words = start
         .command
         .iter()
@@ -213,9 +219,11 @@ fn start_workload(start: &WorkloadCommand) -> io::Result<Child> {
         .ok_or_else(|| io::Error::other("the command is empty"))?;
     let mut command = Command::new(program);
     let streams = &start.streams;
-    if streams.no_input {
-        command.stdin(Stdio::null());
-    }
+    // The guard's own standard input is the connection to the client, which the workload must not get.
+    match streams.no_input {
+        true => command.stdin(Stdio::null()),
+        false => command.stdin(input.try_clone()?),
+    };
     if let Some(folder) = &start.folder {
         command.current_dir(folder);
     }

@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 use sweetspot_device::{AppliedSettings, DeviceId, Settings};
 
-use crate::journal::LeaseKind;
+use crate::entry::LeaseKind;
 use crate::refusal::{Refusal, RestoreError, RestoreOutcome};
 
 /// The version of these messages, which both sides name first.

@@ -2,7 +2,7 @@
 
 use sweetspot_device::{AppliedSettings, DeviceId, Settings};
 
-use crate::journal::LeaseKind;
+use crate::entry::LeaseKind;
 use crate::leases::{LeaseTerms, Leases};
 use crate::owner::Owner;
 use crate::refusal::{Refusal, RestoreError, RestoreOutcome};

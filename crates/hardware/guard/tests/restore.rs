@@ -84,16 +84,6 @@ fn a_restored_device_stays_leased() {
     assert_eq!(machine.state("a").settings, cap(250.0));
 }
 
-#[test]
-fn a_cap_changed_by_another_program_is_restored() {
-    let machine = TestMachine::new(&["a"]);
-    let mut guard = machine.guard();
-    guard.lease(vec![id("a")]).unwrap();
-    machine.change("a", |state| state.settings = cap(199.0));
-    assert_eq!(guard.release(false).unwrap(), []);
-    assert_eq!(machine.state("a").settings, cap(250.0));
-}
-
 fn touched(machine: &TestMachine) -> Vec<String> {
     let Some(path) = machine.journals().pop() else {
         return Vec::new();

@@ -26,3 +26,14 @@ pub fn open_host() -> Result<Box<dyn Host>, HostError> {
 pub fn open_host_with(library: Option<&OsStr>) -> Result<Box<dyn Host>, HostError> {
     Ok(Box::new(Nvml::open(library)?))
 }
+
+/// Distinguishes GPUs of this machine that have the same identity: those of different simulated hosts. Locks on GPUs for
+/// the whole machine have this text in their names.
+pub fn lock_scope() -> String {
+    use std::os::unix::fs::MetadataExt;
+    let folder = std::env::var_os("SWEETSPOT_SIM");
+    match folder.and_then(|folder| std::fs::metadata(folder).ok()) {
+        Some(found) => format!("simulated-{}-{}", found.dev(), found.ino()),
+        None => String::new(),
+    }
+}

@@ -6,7 +6,13 @@
 
 #![cfg_attr(
     not(test),
-    deny(clippy::unwrap_used, clippy::expect_used, clippy::panic)
+    deny(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::print_stdout,
+        clippy::print_stderr
+    )
 )]
 
 mod audit;
@@ -35,6 +41,6 @@ pub use listener::{ListenError, listen};
 pub use requests::Service;
 pub use server::{ServerOptions, serve};
 pub use start::{
-    AUDIT_LOG, JOURNAL_FOLDER, SOCKET, ServeError, ServiceFiles, load_policy, serve_sudo_user,
-    serve_users,
+    AUDIT_LOG, EARLIER_JOURNAL_FOLDER, JOURNAL_FOLDER, SOCKET, ServeError, ServiceFiles,
+    load_policy, serve_sudo_user, serve_users,
 };

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Resource, getrlimit, setrlimit};
 use sweetspot_device::{ControllableDevice, DeviceId, HostError};
 use sweetspot_guard::{Journal, JournalError, Leases};
-use sweetspot_hosts::open_host_with;
+use sweetspot_hosts::{lock_scope, open_host_with};
 
 use crate::audit::Audit;
 use crate::gpus::ServedGpu;
@@ -23,6 +23,9 @@ use crate::server::{ServerOptions, serve};
 pub const SOCKET: &str = "/run/sweetspot/sweetspot.sock";
 /// The folder with the settings that devices had before they were changed by root's guards and by the service.
 pub const JOURNAL_FOLDER: &str = "/var/lib/sweetspot/journal";
+
+/// The folder in which root's guards of earlier versions kept their journals.
+pub const EARLIER_JOURNAL_FOLDER: &str = "/run/sweetspot";
 /// The audit log.
 pub const AUDIT_LOG: &str = "/var/log/sweetspot/audit.jsonl";
 
@@ -223,7 +226,8 @@ fn run(
         private_folder(folder, 0o755)?;
     }
     private_folder(&files.journal, 0o700)?;
-    let journal = Journal::open(&files.journal)?;
+    let journal = Journal::open(&files.journal)?.locking_machine(lock_scope());
+    journal.take_over(Path::new(EARLIER_JOURNAL_FOLDER));
     if let Some(folder) = files.audit.parent() {
         private_folder(folder, 0o755)?;
     }

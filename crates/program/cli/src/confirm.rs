@@ -23,14 +23,15 @@ pub fn ask_user_unless(question: &str, is_interrupted: &dyn Fn() -> bool) -> Res
     if !(std::io::stdin().is_terminal() && std::io::stderr().is_terminal()) {
         return Ok(None);
     }
-    eprint!("sweetspot: {question} [y/N] ");
-    std::io::stderr().flush()?;
+    let mut terminal = std::io::stderr();
+    write!(terminal, "sweetspot: {question} [y/N] ")?;
+    terminal.flush()?;
     let stdin = std::io::stdin();
     loop {
         let mut ready = [PollFd::new(&stdin, PollFlags::IN)];
         match poll(&mut ready, Some(&CHECK_PERIOD)) {
             _ if is_interrupted() => {
-                eprintln!();
+                let _ = writeln!(terminal);
                 return Ok(None);
             }
             Ok(0) | Err(Errno::INTR) => {}

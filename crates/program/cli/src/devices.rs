@@ -7,21 +7,28 @@ use sweetspot_session::devices as inspect_devices;
 use crate::args::DevicesArgs;
 use crate::documents::{Content, Documents, Format};
 use crate::exit::Outcome;
+use crate::messages::print_error;
 
 /// Runs `sweetspot devices`.
 pub fn run(args: &DevicesArgs) -> Result<Outcome> {
     let documents = Documents::open([(Format::Json, args.export_json.as_deref())])?;
-    let (driver, reports) = inspect_devices(args.device.as_deref())?;
+    let listed = inspect_devices(args.device.as_deref())?;
+    for (index, name) in &listed.lost {
+        print_error(&format!(
+            "GPU {index} ({name}) is lost: it no longer answers; a reboot or `nvidia-smi --gpu-reset` may bring it back"
+        ));
+    }
     let written = documents.write(
         Content::default()
-            .text(|| devices_text(&driver, &reports))
+            .text(|| devices_text(&listed.driver, &listed.devices))
             .next_step(Some(Line::with_command(
                 "What works, and what is missing:",
                 "sweetspot doctor",
             )))
-            .json(|| devices_json(&driver, &reports)),
+            .json(|| devices_json(&listed.driver, &listed.devices)),
     );
     Ok(Outcome {
+        is_met: listed.lost.is_empty(),
         written,
         ..Outcome::DONE
     })

@@ -42,7 +42,7 @@ impl GuardLauncher {
             // The log level is passed on as a flag and not in the environment, because the user's command inherits the
             // environment of the guard.
             command: Box::new(move || {
-                let mut guard = access.guard_command(&program)?;
+                let mut guard = access.guard_command(own_program(&program))?;
                 guard.args(["--log", &LevelFilter::current().to_string()]);
                 Ok(guard)
             }),
@@ -113,7 +113,8 @@ fn ask_keeper(keeper: &'static Mutex<UnixStream>) -> StartAsRoot {
 /// Starts the process that stays root when this one becomes the user who called sudo.
 pub fn start_keeper() -> Result<()> {
     let (own, other) = UnixStream::pair().context("cannot make a socket")?;
-    let mut keeper = own_program()?;
+    let program = std::env::current_exe().context("cannot find the path of this program")?;
+    let mut keeper = own_program(&program);
     let status = keeper
         .args(root_guard())
         .arg("--keeper")

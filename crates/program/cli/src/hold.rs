@@ -61,7 +61,7 @@ pub fn run(args: HoldArgs) -> Result<Outcome> {
     let written = documents.write(content(&held).next_step(next));
     Ok(Outcome {
         command: Some(held.ended),
-        is_met: held.verdict.is_met() != Some(false),
+        is_met: is_met(&held),
         is_restored: held.restored,
         written,
         ..Outcome::DONE
@@ -133,4 +133,13 @@ fn content(held: &HoldResult) -> Content<'_> {
         .text(|| Text::empty_line() + hold_text(held))
         .json(|| hold_json(held))
         .svg(|| Ok(figure_svg(&hold_figure(held))))
+}
+
+/// Whether nothing is known to have gone wrong. A run without power readings for a part of its time is not all right,
+/// but one that was too short for a verdict may be.
+fn is_met(held: &HoldResult) -> bool {
+    match held.verdict.is_met() {
+        Some(is_met) => is_met,
+        None => held.summary.unread_time <= Seconds::ZERO,
+    }
 }

@@ -4,7 +4,7 @@ use std::io::{IsTerminal, stderr};
 
 use sweetspot_workload::{clear_status, show_status};
 
-use crate::messages::print_note;
+use crate::messages::{print_note, printable};
 use crate::terminal::columns_of;
 
 /// A status line on standard error; nothing is shown if standard error is not a terminal.
@@ -27,7 +27,7 @@ impl LiveLine {
     /// Replaces the line, below the output of the user's command.
     pub fn show(&self, text: &str) {
         if self.is_terminal {
-            show_status(&truncate(text, columns_of(&stderr())));
+            show_status(&truncate(&printable(text), columns_of(&stderr())));
         }
     }
 

@@ -2,7 +2,13 @@
 
 #![cfg_attr(
     not(test),
-    deny(clippy::unwrap_used, clippy::expect_used, clippy::panic)
+    deny(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::print_stdout,
+        clippy::print_stderr
+    )
 )]
 
 mod args;
@@ -215,7 +221,7 @@ fn missing_separator(error: &clap::Error) -> Option<String> {
 /// Writes a line to standard error. Failures are ignored: standard error may be closed or full, and the exit code
 /// reports the error too.
 pub fn print_error_line(line: &str) {
-    let _ = writeln!(std::io::stderr(), "{line}");
+    let _ = writeln!(std::io::stderr(), "{}", messages::printable(line));
 }
 
 /// Whether the user gave a command after `--`.

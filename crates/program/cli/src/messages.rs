@@ -26,7 +26,14 @@ pub fn print_note(message: &str) {
 /// Prints a message after the name of the program. It is not wrapped, so that a command in it can be copied.
 fn print_with_prefix(message: &str, role: Role) {
     let prefix = prefix(role, stderr_has_colours());
+    let message = printable(message);
     let _ = writeln!(std::io::stderr(), "{prefix} {message}");
+}
+
+/// Replaces control characters, which names in files and drivers may contain and which a terminal would obey.
+pub fn printable(message: &str) -> String {
+    let is_unsafe = |letter: char| letter.is_control() && letter != '\n';
+    message.replace(is_unsafe, "\u{fffd}")
 }
 
 /// The name of the program, which begins each message.

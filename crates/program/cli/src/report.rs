@@ -26,6 +26,7 @@ pub fn run(args: &ReportArgs) -> Result<Outcome> {
         .criteria
         .criteria_for(&outline.definition, args.prefer)?;
     let study = store.study(args.energy_of)?;
+    let study = args.training.apply(study, &outline.definition)?;
     let view = StudyView::new(&study, &criteria);
     let grouped = match &args.by {
         Some(by) => Some(group_study(

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::io::{self, BufRead};
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result};
@@ -41,8 +41,9 @@ pub fn run(args: &RootGuardArgs) -> Result<Outcome> {
 /// The first process only starts the second and exits, so that the second is no child of the user's program, which
 /// could neither end it nor wait for it.
 fn keep_starting(args: &RootGuardArgs) -> Result<()> {
+    let program = std::env::current_exe().context("cannot find the path of this program")?;
     if std::env::var_os(DETACHED).is_none() {
-        let mut keeper = own_program()?;
+        let mut keeper = own_program(&program);
         keeper.args(std::env::args_os().skip(1)).env(DETACHED, "1");
         keeper
             .process_group(0)
@@ -59,7 +60,7 @@ fn keep_starting(args: &RootGuardArgs) -> Result<()> {
             print_error("a socket must be named by its absolute path");
             continue;
         }
-        let mut guard = own_program()?;
+        let mut guard = own_program(&program);
         guard.arg("root-guard").arg(socket).stdin(Stdio::null());
         if let Some(library) = &args.nvml {
             guard.arg("--nvml").arg(library);
@@ -73,10 +74,10 @@ fn keep_starting(args: &RootGuardArgs) -> Result<()> {
     Ok(())
 }
 
-/// A command that runs this very program. The file at its path may have been exchanged since it was started.
-pub fn own_program() -> Result<Command> {
+/// A command that runs this very program, whose path is `name`. The file there may have been exchanged or deleted since
+/// the program was started.
+pub fn own_program(name: &Path) -> Command {
     let mut command = Command::new("/proc/self/exe");
-    let name = std::env::current_exe().context("cannot find the path of this program")?;
     command.arg0(name);
-    Ok(command)
+    command
 }

@@ -155,7 +155,7 @@ pub fn serve_guard(args: GuardArgs) -> Result<Outcome> {
         (None, Some(socket)) => GuardWriter::Root(socket),
         (None, None) => GuardWriter::Own,
     };
-    serve_as_guard(&args.socket, writer)?;
+    serve_as_guard(writer)?;
     Ok(Outcome::DONE)
 }
 

@@ -23,6 +23,7 @@ mod measure;
 mod mistyped;
 mod network;
 mod next_steps;
+mod other_users;
 mod predicted_workloads;
 mod progress;
 mod replay;

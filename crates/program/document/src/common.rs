@@ -107,6 +107,13 @@ impl JsonSchema for NumberOrText {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Named<T>(Vec<(String, T)>);
 
+impl<T> Named<T> {
+    /// Whether there are no values.
+    pub const fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
 /// If two values have the same key, the later value replaces the earlier one, at the earlier one's position.
 impl<T> FromIterator<(String, T)> for Named<T> {
     fn from_iter<I: IntoIterator<Item = (String, T)>>(pairs: I) -> Self {

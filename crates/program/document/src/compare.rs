@@ -41,6 +41,10 @@ pub struct ComparedStudy {
     pub energy_of: EnergyOf,
     /// The number of the study's configurations.
     pub points: usize,
+    /// Whether to change the settings and to which point, as in the study's own document; absent if no point can be
+    /// chosen.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recommendation: Option<crate::study::Recommendation>,
 }
 
 /// A setting that several studies measured.

@@ -52,6 +52,9 @@ pub struct Hold {
     /// The share of the time in which what the cap binds was above it, after the setting stopped changing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub violation_share: Option<f64>,
+    /// The time without power readings in seconds; absent if there were readings all the time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unread_s: Option<f64>,
     /// The share of single power readings above the cap; absent if readings are 1 s or more apart.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fine_share: Option<f64>,

@@ -43,6 +43,9 @@ pub struct Study {
     /// The recommended setting for the requested objective and limits; absent if no point can be chosen.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recommendation: Option<Recommendation>,
+    /// The recommended settings with and without regard to accuracy; absent if no accuracy is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub accuracy_choice: Option<AccuracyChoice>,
     /// The indices in `points` of the Pareto front of time and energy.
     pub pareto: Vec<usize>,
     /// The result of the search; absent if the study runs every configuration.
@@ -173,6 +176,21 @@ pub struct PointResults {
     pub values: Named<f64>,
     /// The mean time and energy of each phase that the workload marked.
     pub phases: Named<Phase>,
+    /// The costs of one batch; absent if its size or the number of items is unknown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub batch: Option<BatchCosts>,
+    /// The share of the energy that the GPUs draw while they wait for each other or exchange data; absent if the workload
+    /// marks no such phase.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0))]
+    pub waiting_energy_share: Option<f64>,
+    /// The speed compared with the same setting on the fewest GPUs; absent if there is no such point.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scaling: Option<Scaling>,
+    /// The energy in joules if one GPU of each model is measured and multiplied by their number; absent for one GPU.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0))]
+    pub one_measured_j: Option<f64>,
     /// The changes of time and energy against the reference, as fractions; absent if the reference has no result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub vs_reference: Option<RelativeChange>,
@@ -221,6 +239,60 @@ pub struct Phase {
     /// The average power in the phase, in watts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub power_w: Option<f64>,
+    /// The time of the phase on each device of a job on several, in seconds, by UUID.
+    #[serde(skip_serializing_if = "Named::is_empty")]
+    pub time_by_device_s: Named<f64>,
+    /// The energy of each device of a job on several in the phase, in joules, by UUID.
+    #[serde(skip_serializing_if = "Named::is_empty")]
+    pub energy_by_device_j: Named<f64>,
+}
+
+/// The mean costs of one batch on all GPUs of the job together.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct BatchCosts {
+    /// The number of items in a batch, on all GPUs together.
+    #[schemars(range(min = 1))]
+    pub items: u64,
+    /// The number of batches in a run.
+    pub iterations: f64,
+    /// The time of a batch in seconds.
+    #[schemars(range(min = 0))]
+    pub time_s: f64,
+    /// The energy of a batch in joules; absent if it is unknown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub energy_j: Option<f64>,
+    /// The phases of a batch.
+    pub phases: Named<Phase>,
+}
+
+/// The speed of a job compared with the same job on fewer GPUs.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Scaling {
+    /// The number of GPUs that the job is compared with.
+    #[schemars(range(min = 1))]
+    pub base_gpus: u64,
+    /// The speed divided by that on `base_gpus`.
+    pub speed_up: f64,
+    /// The speed-up divided by the factor between the numbers of GPUs.
+    pub efficiency: f64,
+}
+
+/// The recommended settings with and without regard to accuracy, for the requested objective.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct AccuracyChoice {
+    /// The name of the value that is an accuracy.
+    pub value: String,
+    /// The index in `points` of the recommended setting without regard to accuracy; absent if there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub without: Option<usize>,
+    /// The index in `points` of the recommended setting that meets the limit on accuracy, or whose accuracy is within 5
+    /// percentage points of the best; absent if there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub with: Option<usize>,
+    /// The indices in `points` of settings whose accuracy is unknown.
+    pub unknown: Vec<usize>,
+    /// The explanation in a sentence.
+    pub reason: String,
 }
 
 /// The best point for an objective.

@@ -41,12 +41,26 @@ pub struct DeviceReport {
 /// How long the sensors are observed.
 const OBSERVATION_TIME: Duration = Duration::from_millis(1500);
 
-/// Describes the selected devices and observes their sensors for 1.5 s. Returns the driver's version and the devices.
-pub fn devices(selector: Option<&str>) -> Result<(String, Vec<DeviceReport>), SessionError> {
+/// The GPUs that `devices` lists.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ListedDevices {
+    /// The driver's version.
+    pub driver: String,
+    /// The GPUs that answer.
+    pub devices: Vec<DeviceReport>,
+    /// The index and the name of each GPU that no longer answers.
+    pub lost: Vec<(u32, String)>,
+}
+
+/// Describes the selected devices and observes their sensors for 1.5 s. It is an error if none of them answers.
+pub fn devices(selector: Option<&str>) -> Result<ListedDevices, SessionError> {
     let host = open_host()?;
     let driver = host.driver_version()?;
-    let gpus = select(all_gpus(host.as_ref())?, selector, MigSlices::Include)?;
-    reject_lost(&gpus)?;
+    let selected = select(all_gpus(host.as_ref())?, selector, MigSlices::Include)?;
+    let (lost, gpus): (Vec<Gpu>, Vec<Gpu>) = selected.into_iter().partition(|gpu| gpu.is_lost());
+    if gpus.is_empty() {
+        reject_lost(&lost)?;
+    }
     let reports = std::thread::scope(|scope| {
         let threads: Vec<_> = gpus
             .into_iter()
@@ -55,7 +69,12 @@ pub fn devices(selector: Option<&str>) -> Result<(String, Vec<DeviceReport>), Se
         let reports = threads.into_iter().filter_map(|thread| thread.join().ok());
         reports.collect()
     });
-    Ok((driver, reports))
+    let name = |gpu: &Gpu| (gpu.index(), gpu.descriptor().name.clone());
+    Ok(ListedDevices {
+        driver,
+        devices: reports,
+        lost: lost.iter().map(name).collect(),
+    })
 }
 
 /// The index and identity of every whole GPU of this machine.

@@ -6,7 +6,9 @@ use std::time::Duration;
 use sweetspot_device::{Knob, SensorKind, UnitUse, UnitUseReading};
 use sweetspot_hosts::LIBRARY;
 
-use crate::host::{Gpu, SettingsAccess, open_host, unrestored_devices};
+use crate::host::{
+    Gpu, HIDDEN_JOURNAL, SettingsAccess, open_host, root_journal_is_hidden, unrestored_devices,
+};
 
 /// The result of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -303,6 +305,9 @@ fn check_unrestored() -> Check {
     }
     if let Some(problem) = problems.first() {
         return check(CHECK_NAME, CheckResult::Fail, problem.clone());
+    }
+    if root_journal_is_hidden() {
+        return check(CHECK_NAME, CheckResult::Fail, HIDDEN_JOURNAL);
     }
     if names.is_empty() {
         return check(CHECK_NAME, CheckResult::Pass, "none");

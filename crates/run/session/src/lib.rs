@@ -5,7 +5,13 @@
 
 #![cfg_attr(
     not(test),
-    deny(clippy::unwrap_used, clippy::expect_used, clippy::panic)
+    deny(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::print_stdout,
+        clippy::print_stderr
+    )
 )]
 
 pub mod hold;
@@ -25,7 +31,7 @@ mod study_origin;
 mod sweep;
 mod tune;
 
-pub use devices::{DeviceReport, SensorReport, devices, gpu_ids};
+pub use devices::{DeviceReport, ListedDevices, SensorReport, devices, gpu_ids};
 pub use doctor::{Check, CheckResult, doctor};
 pub use error::SessionError;
 pub use host::{

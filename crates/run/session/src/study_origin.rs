@@ -62,10 +62,16 @@ impl StudyOrigin {
         }
         let mut models: Vec<String> = self.devices.iter().map(model).collect();
         models.dedup();
-        format!(
-            "{recommendation} This was measured on {}.",
-            models.join(" and ")
-        )
+        let models = models.join(" and ");
+        match (self.devices.len(), gpus.len()) {
+            (1, here) if here != 1 => format!(
+                "{recommendation} This was measured on one {models}; this run has {here} GPUs, so its time and energy may differ."
+            ),
+            (measured, here) if measured != here => format!(
+                "{recommendation} This was measured on {measured} GPUs ({models}); this run has {here}, so its time and energy may differ."
+            ),
+            _ => format!("{recommendation} This was measured on {models}."),
+        }
     }
 
     /// The first GPU that differs from the study's GPU in the same place; if the study had fewer GPUs, the rest must be
@@ -146,9 +152,23 @@ mod tests {
         let (a, b) = (real("A100"), real("A100"));
         let measured = "Recommendation: X. This was measured on A100.";
         assert_eq!(outcome(&[&a], &[&b], false).as_deref(), Ok(measured));
-        // More GPUs than the study had must be of its model too.
-        assert_eq!(outcome(&[&a], &[&a, &b], false).as_deref(), Ok(measured));
-        assert_eq!(outcome(&[&a, &b], &[&b], false).as_deref(), Ok(measured));
+        // More GPUs than the study had must be of its model too, and another number is said.
+        let counted = |study: &[&Descriptor], here: &[&Descriptor]| {
+            let told = outcome(study, here, false).unwrap();
+            told.split_once("This was measured on ")
+                .unwrap()
+                .1
+                .to_owned()
+        };
+        let differ = "so its time and energy may differ.";
+        assert_eq!(
+            counted(&[&a], &[&a, &b]),
+            format!("one A100; this run has 2 GPUs, {differ}")
+        );
+        assert_eq!(
+            counted(&[&a, &b], &[&b]),
+            format!("2 GPUs (A100); this run has 1, {differ}")
+        );
         // A study in virtual time applies to the same GPU in real time.
         let virtual_time = gpu("V100", uuid("V100", 0), "sim");
         assert_eq!(

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use sweetspot_device::{Actuator, Descriptor, Device, Settings, Shortfall, VirtualClock};
 use sweetspot_predict::find_workload;
 use sweetspot_sim::{
-    AllReduce, GpuProfile, GroupOutcome, Job, JobError, JobRequest, NodeProfile, PlacementError,
-    ScaledWork, SimulatedGpu, StretchSink, Variant, Variation, Workload, find_gpu, find_node,
-    has_workloads, parse_gpu_list, uuid,
+    AllReduce, GpuProfile, GradientExchange, GroupOutcome, Job, JobError, JobRequest, NodeProfile,
+    PlacementError, ScaledWork, SimulatedGpu, StretchSink, Variant, Variation, Workload, find_gpu,
+    find_node, has_workloads, parse_gpu_list, uuid,
 };
 use sweetspot_stats::Seed;
 use sweetspot_study::{Configuration, Failure, ReducedCap, Status};
@@ -173,12 +173,19 @@ impl SimulatedJob {
             gpus.push(gpu);
         }
         let all_reduce = AllReduce::of_node(self.node.as_ref());
-        let exchange = all_reduce.exchange(count, self.workload.profile.gradients);
+        let exchange = self.exchange(&all_reduce, count);
         match SimulatedGpu::run_together(&mut gpus, &jobs, exchange, sink) {
             Ok(together) if together.time.is_finite() => Ok(Ok(together)),
             Ok(_) => failed("the simulation gave no finite result".to_owned()),
             Err(problem) => failed(problem.to_string()),
         }
+    }
+
+    /// The exchange of gradients between the first `count` GPUs of the job.
+    pub fn exchange(&self, all_reduce: &AllReduce, count: usize) -> GradientExchange {
+        let gpus = self.gpus[..count].iter();
+        let models: Vec<&str> = gpus.map(|gpu| gpu.profile.name.as_str()).collect();
+        all_reduce.exchange_between(&models, self.workload.profile.gradients)
     }
 
     /// The power caps of a configuration for which the GPU boards enforce lower ones.
@@ -251,6 +258,7 @@ fn stable_text(value: &impl std::fmt::Debug) -> String {
         .replace("ScaledWork {", "Work {")
         .replace(", iterations: []", "")
         .replace(", gpus_per_link: 1 }", " }")
+        .replace("unlike_bandwidth: None, ", "")
 }
 
 #[cfg(test)]

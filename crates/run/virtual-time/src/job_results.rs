@@ -6,8 +6,8 @@ use sweetspot_quantity::{Joules, Seconds, Watts};
 use sweetspot_sim::{GroupOutcome, Trace, uuid};
 use sweetspot_stats::Seed;
 use sweetspot_study::{
-    Column, Configuration, DeviceEnergy, Energies, Energy, EnergyOf, Failure, PhaseResult,
-    Quantity, RunEnding, RunResult, Series,
+    Column, Configuration, DeviceEnergy, DevicePhase, Energies, Energy, EnergyOf, Failure,
+    PhaseResult, Quantity, RunEnding, RunResult, Series,
 };
 
 use crate::{SimulatedJob, SimulationError};
@@ -133,20 +133,25 @@ impl SimulatedJob {
     }
 }
 
-/// The phases of a run: their times on the first GPU, and the energy of all GPUs.
+/// The phases of a run: their times on the slowest GPU, and the energy of all GPUs.
 fn phases(together: &GroupOutcome) -> Vec<PhaseResult> {
-    let first = together.ranks[0].phases.iter();
-    let energy = |name: &str| {
+    let names = together.ranks[0].phases.iter().map(|phase| &phase.name);
+    let phases = names.map(|name| {
         let all = together.ranks.iter().flat_map(|rank| &rank.phases);
-        all.filter(|phase| phase.name == name)
-            .map(|phase| phase.energy)
-            .sum()
-    };
-    first
-        .map(|phase| PhaseResult {
-            name: phase.name.clone(),
-            time: phase.time,
-            energy: energy(&phase.name),
-        })
-        .collect()
+        let by_device: Vec<DevicePhase> = all
+            .filter(|phase| phase.name == *name)
+            .map(|phase| DevicePhase {
+                time: phase.time,
+                energy: phase.energy,
+            })
+            .collect();
+        let slower = |time: Seconds, one: &DevicePhase| time.max(one.time);
+        PhaseResult {
+            name: name.clone(),
+            time: by_device.iter().fold(Seconds::ZERO, slower),
+            energy: by_device.iter().map(|one| one.energy).sum(),
+            by_device,
+        }
+    });
+    phases.collect()
 }

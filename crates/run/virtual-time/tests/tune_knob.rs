@@ -5,8 +5,8 @@ use sweetspot_control::limit::{CapEffect, Limit};
 use sweetspot_control::tune::{
     GiveUpReason, SettingsScope, TuneKnob, TuneNotice, TuneRequest, TunedJob,
 };
-use sweetspot_decide::Objective;
 use sweetspot_decide::search::StrategyName;
+use sweetspot_decide::{Objective, Outcome};
 use sweetspot_device::Settings;
 use sweetspot_quantity::{Ratio, Seconds};
 use sweetspot_sim::{Fault, Knob, UnitUseFault, Variant, Workload, find_gpu, find_workload};
@@ -242,4 +242,31 @@ fn a_knob_that_may_not_be_changed_is_replaced_by_the_other() {
         "{:?}",
         tuned.tuned.notices
     );
+}
+
+/// At a twentieth of its clock a GPU is many times slower, and a look at it can cost more than tuning gains.
+#[test]
+fn settings_that_would_cost_a_short_job_more_than_they_may_gain_are_not_tried() {
+    for (gpu, core, switching) in [("titan_x_pascal", 0.85, 0.9), ("v100", 0.7, 1.1)] {
+        let (name, profile) = find_gpu(gpu).unwrap();
+        let workloads = vec![workload(gpu, 4.0 * core, 4.0 * (1.0 - core), switching)];
+        let time = Seconds::new(120.0);
+        let job = JobSequence::from_profiles((name, profile), workloads, time).unwrap();
+        for objective in [Objective::Energy, Objective::Edp, Objective::Eds(1.5)] {
+            let request = request(TuneKnob::CoreClock, objective);
+            let tuned = tune(&request, &job, None, &mut |_, _| {}).unwrap();
+            let outcome_at = |settings: &Settings| {
+                let (time, energy, _) = job.outcome_at(0, *settings).unwrap();
+                Outcome::new(time, energy)
+            };
+            let reference = outcome_at(&tuned.settings[tuned.reference]);
+            let value = |outcome: &Outcome| objective.value(outcome, &reference).unwrap();
+            let all = tuned.settings.iter().map(|own| value(&outcome_at(own)));
+            let best = all.fold(f64::INFINITY, f64::min);
+            let own = value(&Outcome::new(tuned.time, tuned.energy.unwrap()));
+            let context = format!("{gpu} {objective}: {:.3}", own / best - 1.0);
+            assert_eq!(tuned.tuned.loads.len(), 1, "{context}");
+            assert!(own / best < 1.06, "{context}");
+        }
+    }
 }

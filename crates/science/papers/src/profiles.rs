@@ -135,7 +135,14 @@ impl Profiles {
             let name = format!("{} {}", workload.name, workload.profile.mode);
             for on in &workload.profile.on {
                 let name = format!("{name} {}", on.gpu);
-                fitted.extend(on.fitted.iter().map(|key| (name.clone(), key.clone())));
+                for key in &on.fitted {
+                    // Each part of each batch size has a time and a power.
+                    let times = match key.as_str() {
+                        "iteration" => on.iterations.iter().map(|one| 2 * one.parts.len()).sum(),
+                        _ => 1,
+                    };
+                    fitted.extend((0..times).map(|index| (format!("{name} {index}"), key.clone())));
+                }
             }
             for key in &workload.profile.fitted {
                 // The last phase has the share that the others leave.

@@ -8,6 +8,8 @@ use sweetspot_sim::{Load, Phase};
 pub(crate) const MAX_JOBS: usize = 16;
 /// The maximum number of phases of an iteration.
 pub(crate) const MAX_PHASES: usize = 12;
+/// The number of phases whose ends are remembered until the job asks for them.
+pub(crate) const PHASE_LOG: usize = 128;
 
 /// Identifies a job on a simulated GPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -130,6 +132,10 @@ pub(crate) struct Slot {
     pub energy_at_start: f64,
     pub energy_at_finish: f64,
     pub kernel_time: f64,
+    /// The number of phases that have ended since iterations were last granted.
+    pub ended_phases: u64,
+    /// The monotonic times, in nanoseconds, at which the last phases ended; phase n is at n modulo the length.
+    pub phase_ends: [u64; PHASE_LOG],
 }
 
 impl Slot {
@@ -177,6 +183,8 @@ impl Slot {
             return;
         }
         self.left = 1.0;
+        self.phase_ends[self.ended_phases as usize % PHASE_LOG] = now;
+        self.ended_phases += 1;
         self.phase += 1;
         if self.phase == self.phase_count {
             self.phase = 0;

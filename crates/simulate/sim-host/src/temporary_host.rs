@@ -2,12 +2,13 @@
 //! point to them.
 
 use std::ffi::OsString;
-use std::fs::File;
+use std::fs::{DirBuilder, File, Metadata};
 use std::io;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{FlockOperation, OFlags, flock};
+use rustix::process::geteuid;
 use sweetspot_sim::{CatalogueError, GpuListError, find_node, gpu_text, node_text, parse_gpu_list};
 
 use crate::{ENVIRONMENT, Host, HostError, ProfileText};
@@ -178,28 +179,39 @@ fn create_folder() -> io::Result<PathBuf> {
     let mut number = 0;
     loop {
         let folder = hosts_folder().join(format!("{PREFIX}{}-{number}", std::process::id()));
-        match std::fs::create_dir(&folder) {
+        match DirBuilder::new().mode(0o755).create(&folder) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => number += 1,
             other => return other.map(|()| folder),
         }
     }
 }
 
-/// Removes the simulated hosts of killed programs, which are recognised by locks that the kernel has released. Process
-/// ids cannot be used, because they differ between containers.
+/// Removes the simulated hosts of this user's killed programs, which are recognised by locks that the kernel has
+/// released. Process ids cannot be used, because they differ between containers.
 fn remove_abandoned_hosts() {
     let Ok(entries) = std::fs::read_dir(hosts_folder()) else {
         return;
     };
     for entry in entries.flatten() {
-        if !entry.file_name().to_string_lossy().starts_with(PREFIX) {
-            continue;
-        }
-        let lock = File::open(entry.path().join(OWNER));
-        let is_abandoned =
-            lock.is_ok_and(|lock| flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok());
-        if is_abandoned {
+        let has_name = entry.file_name().to_string_lossy().starts_with(PREFIX);
+        let is_own = |found: Metadata| found.is_dir() && found.uid() == geteuid().as_raw();
+        // Another user may have put anything there, which concerns that user alone.
+        if has_name && entry.metadata().is_ok_and(is_own) && is_abandoned(&entry.path()) {
             let _ = std::fs::remove_dir_all(entry.path());
         }
     }
+}
+
+/// Whether no process uses a simulated host.
+fn is_abandoned(folder: &Path) -> bool {
+    let mut options = File::options();
+    let flags = OFlags::NOFOLLOW.union(OFlags::NONBLOCK);
+    let lock = options
+        .read(true)
+        .custom_flags(flags.bits() as i32)
+        .open(folder.join(OWNER));
+    lock.is_ok_and(|lock| {
+        lock.metadata().is_ok_and(|found| found.is_file())
+            && flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok()
+    })
 }

@@ -81,6 +81,7 @@ impl AllReduce {
             Some(node) => node.all_reduce.clone(),
             None => Self {
                 bandwidth: BytesPerSecond::new(10e9),
+                unlike_bandwidth: None,
                 latency: Seconds::new(20e-6),
                 overlap: Ratio::ZERO,
                 activity: Ratio::ZERO,

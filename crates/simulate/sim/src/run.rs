@@ -110,7 +110,8 @@ pub struct RunSpan {
 pub struct GroupOutcome {
     /// The time from the start of the job to its end.
     pub time: Seconds,
-    /// The result of each GPU; its phase `exchange` is the time in which it waits for the others.
+    /// The result of each GPU. In its phase `wait` it waits for slower GPUs, and in its phase `exchange` all exchange the
+    /// gradients that the backward pass has not hidden.
     pub ranks: Vec<Outcome>,
     /// The time spans of the job, in order.
     pub spans: Vec<RunSpan>,
@@ -163,16 +164,16 @@ pub fn run_together(
     }
 }
 
-/// A time and an energy of zero for each phase of the job, and for the exchange.
+/// A time and an energy of zero for each phase of the job, for the wait and for the exchange.
 fn totals_of(job: &Job) -> Vec<(Seconds, Joules)> {
-    vec![(Seconds::ZERO, Joules::ZERO); job.phase_names().len() + 1]
+    vec![(Seconds::ZERO, Joules::ZERO); job.phase_names().len() + 2]
 }
 
 /// Makes the result of one GPU from the totals of its phases.
 fn outcome_of(job: &Job, totals: Vec<(Seconds, Joules)>) -> Outcome {
     let names = job.phase_names().iter().map(String::as_str);
     let phases: Vec<_> = names
-        .chain([EXCHANGE])
+        .chain([WAIT, EXCHANGE])
         .zip(totals)
         .filter(|(name, (time, _))| *name != EXCHANGE || *time > Seconds::ZERO)
         .map(|(name, (time, energy))| PhaseTotal {
@@ -189,7 +190,9 @@ fn outcome_of(job: &Job, totals: Vec<(Seconds, Joules)>) -> Outcome {
     }
 }
 
-/// The name of the phase in which GPUs wait for each other.
+/// The name of the phase in which a GPU waits for slower ones.
+const WAIT: &str = "wait";
+/// The name of the phase in which all GPUs exchange gradients.
 const EXCHANGE: &str = "exchange";
 
 /// The part of a job that is simulated next.
@@ -243,11 +246,12 @@ impl<S: StretchSink + ?Sized> Group<'_, '_, S> {
         };
         if slowest > Seconds::ZERO && self.ranks.len() > 1 {
             for ((rank, steps), end) in self.ranks.iter_mut().zip(&mut self.steps).zip(ends) {
-                let time = slowest + exchange - end;
-                if time > Seconds::ZERO {
-                    let name = rank.job.phase_names().len();
-                    let load = rank.job.exchange(time, self.exchange.activity);
-                    run_load(rank, name, &load, steps);
+                let name = rank.job.phase_names().len();
+                for (name, time) in [(name, slowest - end), (name + 1, exchange)] {
+                    if time > Seconds::ZERO {
+                        let load = rank.job.exchange(time, self.exchange.activity);
+                        run_load(rank, name, &load, steps);
+                    }
                 }
             }
         }

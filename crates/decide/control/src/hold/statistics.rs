@@ -22,6 +22,8 @@ const SETTLED_WINDOWS: u64 = 3;
 const SETTLING_DEADLINE: u64 = 15;
 /// A reading that covers less time than this is a single reading; a longer one is a mean.
 const SINGLE_READING: Seconds = Seconds::new(0.5);
+/// Two readings that are further apart leave a gap, in which the power is unknown.
+const MAX_READING_GAP: f64 = 2.0;
 /// The number of bins of the histogram of power samples, each 1 W wide.
 const BINS: usize = 4096;
 
@@ -46,6 +48,8 @@ pub struct HoldStatistics {
     energy: f64,
     last_reading_end: Option<f64>,
     last_mean_end: Option<f64>,
+    /// The time in gaps between readings, in seconds.
+    unread_time: f64,
     changes: u64,
     windows: u64,
     settling: Settling,
@@ -76,6 +80,7 @@ impl HoldStatistics {
             energy: 0.0,
             last_reading_end: None,
             last_mean_end: None,
+            unread_time: 0.0,
             changes: 0,
             windows: 0,
             settling: Settling::NotStarted,
@@ -186,6 +191,7 @@ impl HoldStatistics {
         }
         let since = self.last_reading_end.map_or(from, |last| last.max(from));
         self.energy += power * (to - since);
+        self.unread_time += self.gap_until(since);
         self.last_reading_end = Some(to);
         let is_single = reading.to - reading.from < SINGLE_READING;
         if is_single {
@@ -205,6 +211,13 @@ impl HoldStatistics {
             CapOn::Reading if is_single => self.take_mean(power, to, to - from),
             CapOn::Reading => {}
         }
+    }
+
+    /// The time without a reading before a moment; zero if it is short.
+    fn gap_until(&self, moment: f64) -> f64 {
+        let last = self.last_reading_end.or(self.started_at);
+        let gap = moment - last.unwrap_or(moment);
+        if gap > MAX_READING_GAP { gap } else { 0.0 }
     }
 
     /// Takes a mean power over a span of seconds that ends at `to`.
@@ -271,6 +284,7 @@ impl HoldStatistics {
             settling_excess: Seconds::new(self.before.excess_time),
             settling_largest: self.before.highest.map(Watts::new),
             highest_sample: self.highest_sample.map(Watts::new),
+            unread_time: Seconds::new(self.unread_time + self.gap_until(self.now)),
             changes: self.changes,
             settle_time: settling.map(|(time, _)| Seconds::new(time)),
             settle_windows: settling.map(|(_, windows)| windows),

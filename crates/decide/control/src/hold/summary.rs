@@ -32,6 +32,8 @@ pub struct HoldSummary {
     pub settling_largest: Option<Watts>,
     /// The highest single power sample of the whole run; absent if the sensor gives only averages.
     pub highest_sample: Option<Watts>,
+    /// The time in gaps of more than two seconds between power readings, in which the power is unknown.
+    pub unread_time: Seconds,
     /// The number of times that the setting was changed.
     pub changes: u64,
     /// The time from the start, or from the last change of the cap, until the setting settled; absent if it still

@@ -153,6 +153,10 @@ pub struct SearchOptions {
     /// The expected regret below which a search with a model stops, because another evaluation is not worth its
     /// cost.
     pub acceptable_regret: f64,
+    /// The share of the job's time that an evaluation takes at the reference, the change of the setting and its settling
+    /// included, if the job itself runs meanwhile; 0 if evaluations are not a part of the job. A search with a model then
+    /// weighs what an evaluation may gain against what the job loses meanwhile at a poor point.
+    pub share_of_job: f64,
     /// What earlier studies of the same GPU or network found.
     pub prior: Prior,
 }
@@ -178,6 +182,7 @@ impl Default for SearchOptions {
             is_replay: false,
             seed: 0,
             acceptable_regret: 0.004,
+            share_of_job: 0.0,
             prior: Prior::default(),
         }
     }

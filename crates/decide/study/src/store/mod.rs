@@ -7,6 +7,7 @@ mod error;
 mod merge;
 mod read;
 mod tasks;
+mod validate;
 mod write;
 
 use std::fs::File;
@@ -21,7 +22,7 @@ pub use merge::merge;
 pub use read::StoredRuns;
 pub use tasks::{read_plan_file, write_task};
 
-use crate::{Outline, RunRecord, StudyError};
+use crate::{AddedRuns, Outline, RunRecord, StudyError};
 
 /// The version of the database schema that this program writes and reads.
 pub const SCHEMA: i32 = 1;
@@ -181,15 +182,15 @@ impl Store {
         }
     }
 
-    /// Raises the number of runs of each configuration, so that the study has missing runs again, and returns its
-    /// new outline. The runs that it has stay as they are. The caller has opened the study with [`Store::resume`].
-    pub fn raise_repeats(&mut self, repeat: u32) -> Result<Outline, StudyError> {
+    /// Adds runs to the plan, so that the study has missing runs again, and returns its new outline. The runs that it
+    /// has stay as they are. The caller has opened the study with [`Store::resume`].
+    pub fn add_runs(&mut self, added: &AddedRuns) -> Result<Outline, StudyError> {
         let mut outline = self.outline()?;
-        outline.raise_repeats(repeat)?;
+        outline.add_runs(added)?;
         write::update_plan(&mut self.connection, &outline)
             .map_err(|problem| StoreError::database(&self.folder, problem))?;
         tasks::write_plan_file(&self.folder, &outline)?;
-        tracing::info!(repeat, "number of runs of each configuration raised");
+        tracing::info!(?added, "runs added to the plan");
         Ok(outline)
     }
 
@@ -233,6 +234,11 @@ impl Store {
         drop(self.connection);
         for (name, extension) in [(SAMPLES, "parquet"), (TASKS, "json")] {
             let within = folder.join(name);
+            // What a link leads to is not the study's.
+            if within.is_symlink() {
+                std::fs::remove_file(&within).map_err(fail)?;
+                continue;
+            }
             remove_unfinished(&within);
             for entry in std::fs::read_dir(&within).into_iter().flatten().flatten() {
                 if is_numbered(&entry.path(), extension) {
@@ -285,6 +291,9 @@ fn is_empty_or_unfinished(folder: &Path) -> std::io::Result<bool> {
 
 /// Removes temporary files that killed processes left behind.
 fn remove_unfinished(folder: &Path) {
+    if folder.is_symlink() {
+        return;
+    }
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
         if entry.file_name().to_string_lossy().starts_with(UNFINISHED) {
             let _ = std::fs::remove_file(entry.path());

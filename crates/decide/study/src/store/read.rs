@@ -8,10 +8,11 @@ use serde::de::DeserializeOwned;
 use sweetspot_device::{DeviceId, Shortfall};
 use sweetspot_quantity::{Joules, Seconds, Watts};
 
+use super::validate::{check_outline, check_run};
 use super::{Store, StoreError};
 use crate::{
-    DeviceEnergy, Energies, Energy, EnergyOf, Failure, Outline, PhaseResult, Point, ReducedCap,
-    RunEnding, RunRecord, RunResult, Status, Study, Task,
+    DeviceEnergy, DevicePhase, Energies, Energy, EnergyOf, Failure, Outline, PhaseResult, Point,
+    ReducedCap, RunEnding, RunRecord, RunResult, Status, Study, Task,
 };
 
 /// How many runs of a study are stored, and when the last one started.
@@ -29,7 +30,7 @@ impl Store {
     /// Reads the study's definition, devices, workload and plan.
     pub fn outline(&self) -> std::result::Result<Outline, StoreError> {
         let fingerprint = self.meta("fingerprint")?;
-        Ok(Outline {
+        let outline = Outline {
             definition: self.parsed("definition")?,
             subject: self.parsed("subject")?,
             plan: self.parsed("plan")?,
@@ -38,7 +39,10 @@ impl Store {
             machine: self.meta("machine")?.unwrap_or_default(),
             merged: self.meta("merged")?.is_some(),
             created_unix_s: self.meta("created_unix_s")?.and_then(|s| s.parse().ok()),
-        })
+        };
+        let checked = check_outline(&outline);
+        checked.map_err(|problem| StoreError::damaged(&self.folder, problem))?;
+        Ok(outline)
     }
 
     /// Reads a text of the table `meta`; `None` if it has no such key.
@@ -88,7 +92,13 @@ impl Store {
 
     /// Reads every run with its identifier, in the order of the identifiers.
     pub fn runs(&self) -> std::result::Result<Vec<(u64, RunRecord)>, StoreError> {
-        runs(&self.connection).map_err(|problem| self.problem(problem))
+        let runs = runs(&self.connection).map_err(|problem| self.problem(problem))?;
+        for (id, run) in &runs {
+            check_run(run).map_err(|problem| {
+                StoreError::damaged(&self.folder, format!("run {id}: {problem}"))
+            })?;
+        }
+        Ok(runs)
     }
 
     /// Reads the study with all its runs. If `of` is given, the energy of that part of the machine is compared instead
@@ -136,6 +146,9 @@ fn runs(connection: &Connection) -> Result<Vec<(u64, RunRecord)>> {
         "SELECT * FROM run_phase ORDER BY run, position",
         phase,
     )?;
+    if connection.table_exists(None, "run_device_phase")? {
+        add_device_phases(connection, &mut phases)?;
+    }
     let mut values = by_run(connection, "SELECT * FROM run_value", |row| {
         Ok((row.get("name")?, row.get("value")?))
     })?;
@@ -230,7 +243,35 @@ fn phase(row: &Row<'_>) -> Result<PhaseResult> {
         name: get(row, "name")?,
         time: Seconds::new(get(row, "time_s")?),
         energy: Joules::new(get(row, "energy_j")?),
+        by_device: Vec::new(),
     })
+}
+
+/// Adds the phases on each GPU to the phases of the runs.
+fn add_device_phases(
+    connection: &Connection,
+    phases: &mut BTreeMap<i64, Vec<PhaseResult>>,
+) -> Result<()> {
+    let by_device = by_run(
+        connection,
+        "SELECT * FROM run_device_phase ORDER BY run, position, device",
+        |row| {
+            let phase = DevicePhase {
+                time: Seconds::new(get(row, "time_s")?),
+                energy: Joules::new(get(row, "energy_j")?),
+            };
+            Ok((get::<i64>(row, "position")? as usize, phase))
+        },
+    )?;
+    for (run, of_run) in by_device {
+        for (position, one) in of_run {
+            let phase = phases.get_mut(&run).and_then(|all| all.get_mut(position));
+            if let Some(phase) = phase {
+                phase.by_device.push(one);
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Reads a power cap that the device lowered from a row.

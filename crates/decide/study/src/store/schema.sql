@@ -57,6 +57,16 @@ CREATE TABLE run_phase (
     PRIMARY KEY (run, position)
 ) WITHOUT ROWID;
 
+-- Phases on each GPU of the job. Studies of earlier versions lack this table.
+CREATE TABLE run_device_phase (
+    run      INTEGER NOT NULL REFERENCES run (id),
+    position INTEGER NOT NULL,
+    device   INTEGER NOT NULL,
+    time_s   REAL NOT NULL,
+    energy_j REAL NOT NULL,
+    PRIMARY KEY (run, position, device)
+) WITHOUT ROWID;
+
 CREATE TABLE run_value (
     run   INTEGER NOT NULL REFERENCES run (id),
     name  TEXT NOT NULL,

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use super::validate::check_outline;
 use super::{Outline, PLAN, StoreError, TASKS, write_atomically};
 use crate::{Definition, Plan, RunRecord, Subject};
 
@@ -79,6 +80,7 @@ pub fn read_plan_file(path: &Path) -> Result<(PathBuf, Outline), StoreError> {
         merged: false,
         created_unix_s: None,
     };
+    check_outline(&outline).map_err(|problem| StoreError::damaged(&folder, problem))?;
     Ok((folder, outline))
 }
 

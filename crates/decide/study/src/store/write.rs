@@ -6,7 +6,7 @@ use rusqlite::{Connection, ErrorCode, Result, Transaction, params};
 use serde::Serialize;
 
 use super::{APPLICATION_ID, Outline, SCHEMA};
-use crate::{Axis, Energy, RunEnding, RunRecord, RunResult};
+use crate::{Axis, Energy, PhaseResult, RunEnding, RunRecord, RunResult};
 
 /// Creates the database of a study without runs.
 pub fn create_database(path: &Path, outline: &Outline) -> Result<()> {
@@ -211,10 +211,35 @@ fn insert_result(transaction: &Transaction<'_>, id: i64, result: &RunResult) -> 
             phase.time.get(),
             phase.energy.get(),
         ])?;
+        insert_phase_by_device(transaction, id, position, phase)?;
     }
     for (name, value) in &result.values {
         let mut insert = transaction.prepare_cached("INSERT INTO run_value VALUES (?1, ?2, ?3)")?;
         insert.execute(params![id, name, value])?;
+    }
+    Ok(())
+}
+
+/// Inserts a phase on each GPU of the job. In a study of an earlier version, which lacks the table, this is left out.
+fn insert_phase_by_device(
+    transaction: &Transaction<'_>,
+    id: i64,
+    position: usize,
+    phase: &PhaseResult,
+) -> Result<()> {
+    if phase.by_device.is_empty() || !transaction.table_exists(None, "run_device_phase")? {
+        return Ok(());
+    }
+    let mut insert =
+        transaction.prepare_cached("INSERT INTO run_device_phase VALUES (?1, ?2, ?3, ?4, ?5)")?;
+    for (device, one) in phase.by_device.iter().enumerate() {
+        insert.execute(params![
+            id,
+            position as i64,
+            device as i64,
+            one.time.get(),
+            one.energy.get(),
+        ])?;
     }
     Ok(())
 }

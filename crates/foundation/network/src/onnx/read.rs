@@ -68,13 +68,12 @@ fn read_file(path: &str) -> Result<Vec<u8>, NetworkError> {
         path: path.to_owned(),
         reason,
     };
-    let file = File::open(path).map_err(|error| unreadable(error.to_string()))?;
-    let about = file
-        .metadata()
-        .map_err(|error| unreadable(error.to_string()))?;
+    // This comes before the file is opened, because a named pipe would be waited for without end.
+    let about = std::fs::metadata(path).map_err(|error| unreadable(error.to_string()))?;
     if !about.is_file() {
         return Err(unreadable("it is not a file".to_owned()));
     }
+    let file = File::open(path).map_err(|error| unreadable(error.to_string()))?;
     if about.len() > MAX_BYTES {
         let problem =
             "it is larger than 2 GiB, the limit of ONNX files: store its weights in separate files";

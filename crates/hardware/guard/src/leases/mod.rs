@@ -7,7 +7,8 @@ use std::time::Duration;
 use rustix::time::{ClockId, clock_gettime};
 use sweetspot_device::{AppliedSettings, ControllableDevice, DeviceId, Knob, Settings};
 
-use crate::journal::{Claim, Entry, Journal, JournalError, LeaseKind, LeaseRecord};
+use crate::entry::{Entry, LeaseKind, LeaseRecord};
+use crate::journal::{Claim, Journal, JournalError};
 use crate::owner::Owner;
 use crate::refusal::{Refusal, RestoreError, RestoreOutcome};
 use crate::restore::restore_leftover;
@@ -18,7 +19,7 @@ use write::{apply_knob, settle};
 struct LeasedDevice {
     device: Box<dyn ControllableDevice>,
     entry: Entry,
-    _claim: Claim,
+    claim: Claim,
 }
 
 /// The leases that this process has given.
@@ -148,7 +149,7 @@ impl<'a> Leases<'a> {
         self.devices.push(LeasedDevice {
             device,
             entry,
-            _claim: claim,
+            claim,
         });
         Ok(Leased::Now(note))
     }
@@ -300,7 +301,7 @@ impl<'a> Leases<'a> {
         let mut leased = LeasedDevice {
             device,
             entry,
-            _claim: claim,
+            claim,
         };
         settle(&self.journal, &mut leased)?;
         self.devices.push(leased);

@@ -6,9 +6,10 @@ use sweetspot_device::{
 use sweetspot_quantity::Watts;
 
 use super::LeasedDevice;
-use crate::journal::{Journal, LeaseRecord};
+use crate::entry::LeaseRecord;
+use crate::journal::Journal;
 use crate::refusal::{Refusal, RestoreError};
-use crate::restore::{restore, restore_knob};
+use crate::restore::{change_by_other, restore, restore_knob, retry};
 
 /// Sets one knob of a device as a lease asks, or lower where another lease asks for that.
 pub(super) fn apply_knob(
@@ -19,6 +20,9 @@ pub(super) fn apply_knob(
     knob: Knob,
 ) -> Result<AppliedSettings, Refusal> {
     let entry = &mut leased.entry;
+    if let Some(change) = change_by_other(leased.device.as_mut(), entry) {
+        return Err(Refusal::ChangedByOther(change));
+    }
     let earlier = entry.leases[number].settings;
     entry.leases[number].settings = earlier.with(asked);
     let wanted = entry.requested(knob);
@@ -43,9 +47,18 @@ pub(super) fn apply_knob(
     if is_new {
         entry.touched.push(knob);
     }
+    let caps = (entry.written_cap, entry.next_cap);
+    if knob == Knob::PowerCap {
+        // What is there now is what must be restored, also if somebody changed it since the device was leased.
+        if is_new && let Ok(Some(now)) = leased.device.settings().map(|now| now.power_cap) {
+            entry.saved.power_cap = Some(now);
+        }
+        (entry.written_cap, entry.next_cap) = (entry.next_cap, wanted.power_cap);
+    }
     // The journal is on disk before the first write; if it cannot be, nothing is written.
     if let Err(error) = journal.write(entry) {
         entry.leases[number].settings = earlier;
+        (entry.written_cap, entry.next_cap) = caps;
         if is_new {
             entry.touched.pop();
         }
@@ -57,10 +70,15 @@ pub(super) fn apply_knob(
             // A rejected setting changed nothing and need not be restored.
             if error.left_unchanged() {
                 entry.leases[number].settings = earlier;
+                (entry.written_cap, entry.next_cap) = caps;
                 if is_new {
                     entry.touched.pop();
                 }
                 journal.update(entry)?;
+            } else if knob == Knob::PowerCap {
+                // It is not known what the device has now.
+                (entry.written_cap, entry.next_cap) = (None, None);
+                journal.write(entry)?;
             }
             tracing::info!(device = %entry.device, %knob, %error, "setting rejected");
             let name = entry.name.clone();
@@ -100,13 +118,25 @@ pub(super) fn settle(journal: &Journal, leased: &mut LeasedDevice) -> Result<(),
     let (device, entry) = (leased.device.as_mut(), &mut leased.entry);
     let is_idle = |lease: &LeaseRecord| lease.settings == Settings::default();
     if entry.leases.iter().all(is_idle) {
-        restore(device, entry)?;
+        let change = restore(device, entry)?;
+        let other = leased.claim.other_claim().filter(|_| !entry.is_unchanged());
         if !entry.is_unchanged() {
             journal.remove(&entry.device)?;
             entry.touched.clear();
+            (entry.written_cap, entry.next_cap) = (None, None);
             entry.saved_persistence = None;
         }
-        return Ok(());
+        return match (change, other) {
+            (Some(change), _) => Err(RestoreError::ChangedByOther(change)),
+            (None, Some(other)) => Err(RestoreError::LeasedByOther {
+                device: entry.device.clone(),
+                other: other.to_owned(),
+            }),
+            (None, None) => Ok(()),
+        };
+    }
+    if let Some(change) = change_by_other(device, entry) {
+        return Err(RestoreError::ChangedByOther(change));
     }
     // A cap that was there already was not written, but it may have been that of a lease that is over.
     let cap = entry.requested(Knob::PowerCap);
@@ -123,13 +153,22 @@ pub(super) fn settle(journal: &Journal, leased: &mut LeasedDevice) -> Result<(),
     let mut errors = Vec::new();
     for knob in entry.touched.clone().into_iter().rev() {
         let wanted = entry.requested(knob);
+        if let Some(cap) = wanted.power_cap {
+            (entry.written_cap, entry.next_cap) = (entry.next_cap, Some(cap));
+            journal.write(entry)?;
+        }
         let result = match wanted == Settings::default() {
             true => restore_knob(device, &entry.saved, knob),
             false if device.settings().is_ok_and(|now| now.only(knob) == wanted) => Ok(()),
-            false => device.apply(&wanted).map(drop),
+            false => retry(|| device.apply(&wanted).map(drop)),
         };
         match result {
-            Ok(()) if wanted == Settings::default() => entry.touched.retain(|one| *one != knob),
+            Ok(()) if wanted == Settings::default() => {
+                entry.touched.retain(|one| *one != knob);
+                if knob == Knob::PowerCap {
+                    (entry.written_cap, entry.next_cap) = (None, None);
+                }
+            }
             Ok(()) => {}
             Err(error) => errors.push(error),
         }

@@ -21,6 +21,8 @@ pub struct DeviceState {
     pub denied: Vec<Knob>,
     /// Knobs whose writes fail temporarily.
     pub failing: Vec<Knob>,
+    /// The number of writes that still fail before they succeed again.
+    pub failing_writes: u32,
     /// Whether another value is read back than was written.
     pub reads_back_other: bool,
     /// Whether the device no longer answers.
@@ -40,6 +42,7 @@ impl Default for DeviceState {
             },
             denied: Vec::new(),
             failing: Vec::new(),
+            failing_writes: 0,
             reads_back_other: false,
             is_lost: false,
             cap_unreadable: false,
@@ -120,6 +123,12 @@ impl FakeDevice {
             return Err(WriteError::Denied(knob));
         }
         if state.failing.contains(&knob) {
+            let reason = "temporary failure".to_owned();
+            return Err(WriteError::Failed { knob, reason });
+        }
+        if let Some(left) = state.failing_writes.checked_sub(1) {
+            state.failing_writes = left;
+            state.write(&self.folder, &self.descriptor.id);
             let reason = "temporary failure".to_owned();
             return Err(WriteError::Failed { knob, reason });
         }

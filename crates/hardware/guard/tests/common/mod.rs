@@ -4,14 +4,14 @@
 mod device;
 
 use std::io::{BufRead, BufReader, Write};
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 pub use device::{DeviceState, FakeDevice};
 use sweetspot_device::{ControllableDevice, DeviceId, OpenError, Settings};
-use sweetspot_guard::{Guard, Journal, Leases, LocalWriter, serve};
+use sweetspot_guard::{ClientConnection, Guard, Journal, Leases, LocalWriter, serve, start_guard};
 use sweetspot_quantity::{Megahertz, Watts};
 
 const FOLDER: &str = "SWEETSPOT_TEST_GUARD";
@@ -23,11 +23,10 @@ pub fn serve_if_guard_process() {
     };
     let machine = Path::new(&folder);
     std::fs::write(machine.join("guard.pid"), std::process::id().to_string()).unwrap();
-    let socket = std::env::args_os().next_back().unwrap();
-    let stream = UnixStream::connect(socket).unwrap();
+    let client = ClientConnection::from_standard_input().unwrap();
     let journal = Journal::open(&machine.join("journal")).unwrap();
     let leases = Leases::new(journal, |id| open(machine, id));
-    serve(stream, &mut LocalWriter::new(leases)).unwrap();
+    serve(client, &mut LocalWriter::new(leases)).unwrap();
 }
 
 /// Opens a device as the guard does.
@@ -130,19 +129,20 @@ impl TestMachine {
 
     /// A guard without a client.
     pub fn raw_guard(&self) -> RawGuard {
-        let socket = self.folder().join("raw.socket");
-        let _ = std::fs::remove_file(&socket);
-        let listener = UnixListener::bind(&socket).unwrap();
-        let child = self.program().arg(&socket).spawn().unwrap();
-        let (stream, _) = listener.accept().unwrap();
+        let (stream, child) = start_guard(self.program()).unwrap();
         stream
             .set_read_timeout(Some(Duration::from_secs(20)))
             .unwrap();
-        RawGuard {
+        let mut guard = RawGuard {
             replies: BufReader::new(stream.try_clone().unwrap()),
             stream,
             child,
-        }
+        };
+        assert!(
+            guard.receive().contains("pong"),
+            "the guard says that it has started"
+        );
+        guard
     }
 }
 

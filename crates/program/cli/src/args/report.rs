@@ -6,7 +6,7 @@ use clap::Args;
 use sweetspot_decide::Mean;
 use sweetspot_study::EnergyOf;
 
-use super::shared::{CriteriaArgs, ExportArgs, PreferArgs};
+use super::shared::{CriteriaArgs, ExportArgs, PreferArgs, TrainingArgs};
 
 /// Summarise a study: the best setting, its uncertainty, figures.
 ///
@@ -27,6 +27,9 @@ pub struct ReportArgs {
 
     #[command(flatten)]
     pub prefer: PreferArgs,
+
+    #[command(flatten)]
+    pub training: TrainingArgs,
 
     /// Find the best value of this axis, with the objective averaged over the other axes: core-clock, power-cap, batch.
     #[arg(long, value_name = "AXIS", help_heading = "Recommendation")]

@@ -81,9 +81,6 @@ Examples:
 /// Guard the devices during a run; `run` and other commands start it themselves.
 #[derive(Debug, Args)]
 pub struct GuardArgs {
-    /// The socket on which the command that started the guard waits.
-    pub socket: PathBuf,
-
     /// Ask the service at this socket to change settings.
     #[arg(long, value_name = "SOCKET", conflicts_with = "root_socket")]
     pub service: Option<PathBuf>,

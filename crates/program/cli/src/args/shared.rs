@@ -2,14 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use clap::Args;
 use sweetspot_decide::{
     CarbonIntensity, Criteria, Hour, Limit, LimitError, Objective, Preference, Price, Tariff,
 };
 use sweetspot_quantity::{Seconds, parse_bare};
 use sweetspot_sim::{Mode, Variant};
-use sweetspot_study::Definition;
+use sweetspot_study::{Axis, Definition, Study, TrainingLength, ValueTable};
 
 use crate::config::Config;
 use crate::documents::Format;
@@ -222,6 +222,46 @@ pub struct CriteriaArgs {
     /// For --carbon with 24 numbers: the time of day at which the job starts, 14:30.
     #[arg(long, value_name = "HOUR", help_heading = "Recommendation")]
     pub start: Option<Hour>,
+}
+
+/// Flags about the whole training that a study's runs are samples of.
+#[derive(Debug, Args)]
+pub struct TrainingArgs {
+    /// The length of a whole training, to which all results are scaled: EPOCHSxITEMS such as 90x1281167, a number of
+    /// items, or iterations for each batch such as 64=72368,128=36184 [default: results are those of a run].
+    #[arg(long, value_name = "LENGTH", help_heading = "Recommendation")]
+    pub training: Option<TrainingLength>,
+
+    /// A CSV file with values of settings, such as accuracies of earlier trainings: its first line names axes and values
+    /// (batch,accuracy). They can be used in --limit as values that the program reports.
+    #[arg(long, value_name = "FILE", help_heading = "Recommendation")]
+    pub values: Option<PathBuf>,
+}
+
+impl TrainingArgs {
+    /// Reads the user's file of values; `None` if there is none.
+    pub fn read_values(&self, axes: &[Axis]) -> Result<Option<ValueTable>> {
+        let Some(path) = &self.values else {
+            return Ok(None);
+        };
+        let text = std::fs::read_to_string(path);
+        let text = text.with_context(|| format!("cannot read the values in {}", path.display()))?;
+        ValueTable::parse(&text, axes)
+            .map(Some)
+            .with_context(|| format!("invalid values in {}", path.display()))
+    }
+
+    /// Adds the values of the user's file to a study, and scales it to a whole training: the user's, else that of the
+    /// study's definition.
+    pub fn apply(&self, mut study: Study, definition: &Definition) -> Result<Study> {
+        if let Some(table) = self.read_values(&study.plan.axes)? {
+            study.add_values(&table)?;
+        }
+        match self.training.as_ref().or(definition.training.as_ref()) {
+            Some(length) => Ok(study.for_training(length)?),
+            None => Ok(study),
+        }
+    }
 }
 
 /// Which of several settings to recommend.

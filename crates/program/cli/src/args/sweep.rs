@@ -12,7 +12,8 @@ use sweetspot_session::measure::{ProgressSource, RunWindow};
 use sweetspot_study::{Certainty, EnergyOf, Order, Until};
 
 use super::shared::{
-    CriteriaArgs, ExportArgs, PreferArgs, SudoArgs, WorkArgs, parse_network, parse_positive_seconds,
+    CriteriaArgs, ExportArgs, PreferArgs, SudoArgs, TrainingArgs, WorkArgs, parse_network,
+    parse_positive_seconds,
 };
 
 /// Try power caps, clocks or batch sizes, and recommend the best.
@@ -168,14 +169,17 @@ pub struct SweepArgs {
     #[command(flatten)]
     pub prefer: PreferArgs,
 
+    #[command(flatten)]
+    pub training: TrainingArgs,
+
     /// Store the study in this new folder [default: studies/NAME].
     #[arg(long, value_name = "FOLDER", help_heading = "Study")]
     pub study: Option<PathBuf>,
 
-    /// Resume an interrupted study, or add runs to a study (with a larger --repeat).
+    /// Resume an interrupted study, or add runs to a study (with a larger --repeat, or with --until).
     #[arg(long, value_name = "STUDY", help_heading = "Study", conflicts_with_all = [
         "file", "device", "power_cap", "core_clock", "memory_clock", "gpus", "axis", "reference",
-        "until", "at_most", "order", "warmup", "settle", "cool_to", "timeout", "window", "progress", "method",
+        "order", "warmup", "settle", "cool_to", "timeout", "window", "progress", "method",
         "seed", "simulate", "node", "network", "train", "infer", "conv_algorithm", "dataset", "batch", "items",
         "energy_of", "study", "no_samples", "write_study", "cmd", "strategy", "evaluations", "prior",
     ])]

@@ -56,6 +56,7 @@ pub fn read_definition(args: &SweepArgs) -> Result<Definition> {
         until: args.until,
         at_most: args.at_most,
         order: args.order,
+        training: args.training.training.clone(),
         strategy: args.strategy,
         objective: args.criteria.objective,
         limit: args.criteria.limits(),

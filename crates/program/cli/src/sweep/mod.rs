@@ -11,7 +11,7 @@ use sweetspot_report::{Line, Role, Text, plan_text, study_text, suggested_runs};
 use sweetspot_session::{
     DevicesError, SessionError, Sweep, SweepError, SweepOptions, all_runs_succeeded,
 };
-use sweetspot_study::{Outline, Store, Study, StudyError};
+use sweetspot_study::{AddedRuns, Outline, Store, Study, StudyError};
 use sweetspot_virtual_time::SimulationError;
 
 use crate::args::{SudoArgs, SweepArgs};
@@ -20,6 +20,7 @@ use crate::documents::{Content, Documents, Format, print, study_content};
 use crate::exit::{ErrorWithMessage, Outcome};
 use crate::guard_launcher::GuardLauncher;
 use crate::hints::hint_for_objective;
+use crate::messages::{print_error, print_note, print_warning};
 use crate::next_step::after_study;
 use crate::progress::ProgressDisplay;
 use crate::run::is_read_only;
@@ -69,16 +70,17 @@ pub fn run(args: Box<SweepArgs>) -> Result<Outcome> {
 /// Creates the study and runs a new sweep.
 fn start_sweep(args: &SweepArgs, sweep: &Sweep, documents: &Documents) -> Result<Outcome> {
     if args.dry_run {
-        print(plan_text(&sweep.outline, &sweep.estimate()))?;
+        print(plan_text(&sweep.outline, &sweep.estimate(), 0))?;
         return Ok(Outcome::DONE);
     }
+    args.training.read_values(&sweep.outline.plan.axes)?;
     confirm_many_runs(args, sweep.outline.plan.max_runs())?;
     let mut store = match args.no_study {
         true => None,
         false => Some(create_store(args, sweep)?),
     };
     for note in &sweep.notes {
-        eprintln!("sweetspot: {note}");
+        print_note(note);
     }
     report_prior_studies(args, sweep);
     let result = run_sweep(args, sweep, store.as_mut(), documents);
@@ -103,22 +105,27 @@ fn resume(args: &SweepArgs, study: &Path) -> Result<Outcome> {
         .criteria
         .criteria_for(&outline.definition, args.prefer)?;
     reject_missing_price(&criteria)?;
-    if let Some(repeat) = args.repeat {
-        outline.raise_repeats(repeat)?;
+    let added = AddedRuns {
+        repeat: args.repeat,
+        until: args.until,
+        at_most: args.at_most,
+    };
+    if !added.is_empty() {
+        outline.add_runs(&added)?;
     }
     let sweep = Sweep::resume(&outline)?;
     if sweep.uses_other_gpus() {
-        eprintln!(
-            "sweetspot: the study is resumed on other GPUs of the same model than it was started on"
-        );
+        print_note("the study is resumed on other GPUs of the same model than it was started on");
     }
     if args.dry_run {
-        print(plan_text(&sweep.outline, &sweep.estimate()))?;
+        let points = store.points(&outline, outline.subject.energy_of)?;
+        let done = points.iter().map(|point| point.runs.len()).sum();
+        print(plan_text(&sweep.outline, &sweep.estimate(), done))?;
         return Ok(Outcome::DONE);
     }
-    if let Some(repeat) = args.repeat {
+    if !added.is_empty() {
         confirm_many_runs(args, outline.plan.max_runs())?;
-        store.raise_repeats(repeat)?;
+        store.add_runs(&added)?;
     }
     if args.retry_failed {
         store.delete_failed_runs()?;
@@ -203,6 +210,15 @@ fn run_sweep(
         Err(error) => return report_unfinished(error, store.as_deref()),
         Ok(study) => study,
     };
+    // The runs are done and stored: a problem with the file of values or the length of a training does not lose them.
+    let applied = args
+        .training
+        .apply(study.clone(), &sweep.outline.definition);
+    let problem = applied.as_ref().err().map(|problem| format!("{problem:#}"));
+    if let Some(problem) = &problem {
+        print_warning(&format!("{problem}; the results are those of the runs"));
+    }
+    let study = applied.unwrap_or(study);
     let store = store.as_deref();
     let place = store.map(|store| format!("Study: {}", store.folder().display()));
     let mut content = study_content(store, &study, &criteria).text(|| {
@@ -224,7 +240,7 @@ fn run_sweep(
         Err(NoChoice::OutsideLimits { .. } | NoChoice::UnknownValue { .. })
     );
     Ok(Outcome {
-        is_met: all_runs_succeeded(&study) && !is_unmet,
+        is_met: all_runs_succeeded(&study) && !is_unmet && problem.is_none(),
         written,
         ..Outcome::DONE
     })
@@ -247,7 +263,7 @@ fn report_unfinished(error: SessionError, store: Option<&Store>) -> Result<Outco
             ),
         });
     if let SessionError::Sweep(SweepError::Declined { .. }) = error {
-        eprintln!("sweetspot: {error}{next_step}");
+        print_error(&format!("{error}{next_step}"));
         return Ok(Outcome::met(false));
     }
     let SessionError::Sweep(SweepError::Interrupted {
@@ -266,9 +282,9 @@ fn report_unfinished(error: SessionError, store: Option<&Store>) -> Result<Outco
         (_, true) => "",
         (_, false) => "not every setting could be restored (`sweetspot restore` tries again), ",
     };
-    eprintln!(
-        "sweetspot: interrupted by signal {signal}: {devices}{done} of {planned} runs are stored{next_step}"
-    );
+    print_note(&format!(
+        "interrupted by signal {signal}: {devices}{done} of {planned} runs are stored{next_step}"
+    ));
     Ok(Outcome {
         is_restored: restored,
         ..Outcome::interrupted_by(signal)
@@ -280,14 +296,14 @@ fn report_unfinished(error: SessionError, store: Option<&Store>) -> Result<Outco
 fn report_prior_studies(args: &SweepArgs, sweep: &Sweep) {
     let prior = &sweep.prior;
     for (study, why) in &prior.damaged {
-        eprintln!("sweetspot: the search learns nothing from {study}: {why}");
+        print_note(&format!("the search learns nothing from {study}: {why}"));
     }
     for (study, why) in prior.unused.iter().filter(|_| !args.prior.is_empty()) {
-        eprintln!("sweetspot: the search learns nothing from {study}: {why}");
+        print_note(&format!("the search learns nothing from {study}: {why}"));
     }
     let search = sweep.outline.plan.search.iter();
     for earlier in search.flat_map(|search| &search.prior) {
-        eprintln!("sweetspot: the search learns from {}", earlier.name);
+        print_note(&format!("the search learns from {}", earlier.name));
     }
 }
 

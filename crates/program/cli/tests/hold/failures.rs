@@ -117,6 +117,11 @@ fn sensor_that_stops() {
         1,
         "{message} {document}"
     );
+    // Neither an energy nor a verdict without data.
+    assert_eq!(output.status.code(), Some(1), "{document}");
+    assert!(document.get("met").is_none(), "{document}");
+    assert!(document.get("energy_per_item_j").is_none(), "{document}");
+    assert!(document["unread_s"].as_f64().unwrap() > 4.0, "{document}");
 }
 
 #[test]

@@ -159,6 +159,7 @@ pub fn hostile() -> StudyBuilder {
                 name: HOSTILE.to_owned(),
                 time: Seconds::new(1.0),
                 energy: Joules::new(2.0),
+                by_device: Vec::new(),
             }];
             Some(RunEnding::Done(run))
         }),
@@ -196,6 +197,7 @@ fn long_names() -> StudyBuilder {
                     name: long(name),
                     time: Seconds::new(1.0),
                     energy: Joules::new(2.0),
+                    by_device: Vec::new(),
                 })
                 .into();
             Some(RunEnding::Done(run))

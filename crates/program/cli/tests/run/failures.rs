@@ -209,6 +209,50 @@ fn a_guard_that_is_killed_is_replaced() {
 }
 
 #[test]
+fn a_program_that_was_deleted_still_restores() {
+    let host = TestHost::new("v100");
+    let folder = tempfile::tempdir().unwrap();
+    let copy = folder.path().join("sweetspot");
+    std::fs::copy(env!("CARGO_BIN_EXE_sweetspot"), &copy).unwrap();
+    let mut command = host.command(copy.to_str().unwrap());
+    command
+        .args(["run", "--power-cap", "200", "--", "sleep", "20"])
+        .stderr(Stdio::piped());
+    let client = own_group(&mut command).spawn().unwrap();
+    while cap(&host) != 200.0 {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    std::fs::remove_file(&copy).unwrap();
+    kill("-9", &guard_of(&client));
+    let output = client.wait_with_output().unwrap();
+    let message = text(&output.stderr);
+    assert!(message.contains("are now restored"), "{message}");
+    assert_eq!(cap(&host), 300.0);
+}
+
+#[test]
+fn one_lost_gpu_leaves_the_others_usable() {
+    let folder = tempfile::tempdir().unwrap();
+    let fault = "[[fault]]\nkind = \"lost\"\nafter = \"0 s\"";
+    let host = TestHost::new(&format!("{},v100", odd_gpu(folder.path(), "", "", fault)));
+    let devices = host.sweetspot().arg("devices").output().unwrap();
+    assert_eq!(devices.status.code(), Some(1), "{devices:?}");
+    assert!(text(&devices.stdout).contains("Tesla V100"), "{devices:?}");
+    assert!(text(&devices.stderr).contains("GPU 0 (Tesla V100-SXM2-16GB) is lost"));
+    for verb in [&["measure"][..], &["run", "--power-cap", "200"]] {
+        let mut command = host.sweetspot();
+        command.args(verb).args(["--device", "1", "--", "true"]);
+        assert_eq!(command.output().unwrap().status.code(), Some(0), "{verb:?}");
+    }
+    let all = host
+        .sweetspot()
+        .args(["measure", "--", "true"])
+        .output()
+        .unwrap();
+    assert_eq!(all.status.code(), Some(125), "{all:?}");
+}
+
+#[test]
 fn settings_left_by_guard_and_client_are_reported_and_restored() {
     let host = TestHost::new("v100");
     host.set_cap(0, 240.0);

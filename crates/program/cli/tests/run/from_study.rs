@@ -49,7 +49,9 @@ fn a_study_of_the_same_gpu_says_where_it_was_measured() {
     assert!(output.status.success(), "{message}");
     assert!(message.contains("set the power cap to 150 W"), "{message}");
     assert!(
-        message.contains("This was measured on Tesla V100-SXM2-16GB (simulated)."),
+        message.contains(
+            "This was measured on one Tesla V100-SXM2-16GB (simulated); this run has 2 GPUs"
+        ),
         "{message}"
     );
     assert!(text(&output.stdout).starts_with("ran at 150 W"));

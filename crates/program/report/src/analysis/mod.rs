@@ -1,5 +1,6 @@
 //! Evaluates a study for an objective and limits: the choice, the ranges that beat the reference, means along an axis.
 
+pub mod accuracy;
 pub mod answer;
 pub mod choices;
 pub mod groups;

@@ -103,6 +103,11 @@ impl<'a> StudyView<'a> {
         gain(self.mean(index), self.comparison.reference())
     }
 
+    /// Describes the change from one point to another, as [`StudyView::gain`] does.
+    pub fn change_between(&self, here: usize, there: usize) -> Option<String> {
+        gain(self.mean(here), self.mean(there))
+    }
+
     /// Returns the value of an objective at a point; `None` if it cannot be computed.
     pub fn estimate(&self, index: usize, objective: Objective) -> Option<Estimate> {
         self.comparison.estimate(index, objective).ok()

@@ -7,7 +7,7 @@ use sweetspot_stats::Summary;
 
 use super::csv::{all_quantities, column};
 use super::{CommonSetting, RelativeDifference, StudyComparison};
-use crate::study::{energy_of, settings, status, summary};
+use crate::study::{energy_of, recommendation, settings, status, summary};
 
 /// Makes the JSON document of a comparison of studies.
 pub fn compare_json(compared: &StudyComparison<'_>) -> document::Compare {
@@ -21,6 +21,7 @@ pub fn compare_json(compared: &StudyComparison<'_>) -> document::Compare {
             workload: study.subject.workload.name.clone(),
             energy_of: energy_of(study.energy_of()),
             points: study.points.len(),
+            recommendation: recommendation(study, side.view.criteria),
         }
     });
     let limits = criteria.into_iter().flat_map(|criteria| &criteria.limits);

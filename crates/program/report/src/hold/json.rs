@@ -41,6 +41,7 @@ pub fn hold_json(result: &HoldResult) -> document::Hold {
         energy_per_item_j: energy_per_item(result),
         cap_on: result.cap_on.to_string(),
         violation_share: summary.violation_share.map(|share| share.get()),
+        unread_s: Some(summary.unread_time.get()).filter(|time| *time > 0.0),
         fine_share: summary.fine_share.map(|share| share.get()),
         fine_p99_w: summary.fine_p99.map(|power| power.get()),
         highest_reading_w: summary.highest_sample.map(|power| power.get()),

@@ -5,12 +5,13 @@ use std::collections::BTreeMap;
 use sweetspot_decide::Criteria;
 use sweetspot_study::Study;
 
+use crate::analysis::accuracy::AccuracyChoice;
 use crate::analysis::answer::Answer;
 use crate::analysis::groups::GroupedMeans;
 use crate::analysis::ranges::{BetterRanges, better_ranges};
 use crate::analysis::view::StudyView;
 use crate::settings::{axis_name, setting};
-use crate::study::{rows, shortfalls, title};
+use crate::study::{batch_tables, rows, shortfalls, title};
 use crate::text::{Line, Role, Text};
 
 /// The number of rows of a long table that a terminal shows.
@@ -26,6 +27,10 @@ pub fn report_text(study: &Study, criteria: &Criteria, grouped: Option<&GroupedM
         recommendation_text(&view),
         rows(study, criteria).into(),
     ];
+    if let Some(accuracy) = AccuracyChoice::new(study, criteria) {
+        parts.insert(2, accuracy.text.into());
+    }
+    parts.extend(batch_tables(study));
     if let Some(grouped) = grouped {
         parts.push(grouped.sentence(&view).into());
         parts.push(grouped.rows(&view, MAX_ROWS).into());
@@ -54,7 +59,9 @@ pub fn report_markdown(
         parts.push(facts.join("\n"));
     }
     parts.extend(found.notes);
+    parts.extend(AccuracyChoice::new(study, criteria).map(|choice| choice.text));
     parts.push(rows(study, criteria).to_markdown());
+    parts.extend(batch_tables(study).iter().map(|text| text.to_markdown()));
     if let Some(grouped) = grouped {
         parts.push(grouped.sentence(&view));
         parts.push(grouped.rows(&view, usize::MAX).to_markdown());

@@ -4,13 +4,14 @@ use sweetspot_decide::search::StopReason;
 use sweetspot_decide::{Aim, Change, Comparison, Criteria, Objective, Outcome};
 use sweetspot_device::{Domain, KnobDescriptor, Shortfall};
 use sweetspot_document::common::{
-    EnergyOf, Named, Number, NumberOrText, PowerCap, RelativeChange, SchemaName, SearchEnd,
-    Settings, Status, Summary,
+    EnergyOf, Number, NumberOrText, PowerCap, RelativeChange, SchemaName, SearchEnd, Settings,
+    Status, Summary,
 };
 use sweetspot_document::study as document;
 use sweetspot_quantity::Ratio;
 use sweetspot_study::{Axis, Configuration, Point, Study};
 
+use super::batch_json;
 use crate::analysis::recommendation::Recommendation;
 use crate::analysis::view::StudyView;
 
@@ -51,7 +52,7 @@ pub fn study_json(study: &Study, criteria: &Criteria) -> document::Study {
     let points = study.points.iter().enumerate();
     let points = points.map(|(index, point)| {
         let same_work = comparison.mean(index);
-        point_json(point, same_work, &comparison, &objectives)
+        point_json(study, point, same_work, &comparison, &objectives)
     });
     let of_reference = comparison.reference();
     document::Study {
@@ -65,17 +66,27 @@ pub fn study_json(study: &Study, criteria: &Criteria) -> document::Study {
         axes: columns(&study.plan.axes),
         objective: criteria.objective.to_string(),
         limits: criteria.limits.iter().map(ToString::to_string).collect(),
-        reference: point_json(&study.reference, of_reference, &comparison, &objectives),
+        reference: point_json(
+            study,
+            &study.reference,
+            of_reference,
+            &comparison,
+            &objectives,
+        ),
         points: points.collect(),
         best,
         recommendation: recommendation(study, criteria),
+        accuracy_choice: batch_json::accuracy(study, criteria),
         pareto: comparison.pareto(&Aim::TIME_AND_ENERGY),
         search: search(study),
     }
 }
 
 /// Makes the entry of the recommendation; `None` if no point can be chosen.
-fn recommendation(study: &Study, criteria: &Criteria) -> Option<document::Recommendation> {
+pub(crate) fn recommendation(
+    study: &Study,
+    criteria: &Criteria,
+) -> Option<document::Recommendation> {
     let made = Recommendation::from_view(&StudyView::new(study, criteria))?;
     let interval = |change: Change| [change.interval95.low, change.interval95.high];
     let saving = document::Saving {
@@ -207,6 +218,7 @@ fn device(study: &Study) -> document::Device {
 
 /// Describes a point. `same_work` is the point's time and energy for the work for which all points are compared.
 fn point_json(
+    study: &Study,
     point: &Point,
     same_work: Option<&Outcome>,
     comparison: &Comparison,
@@ -230,12 +242,13 @@ fn point_json(
         reason: point.failure().map(|failure| failure.reason.clone()),
         runs: point.results().count(),
         enforced: enforced.collect(),
-        results: results(point, same_work, comparison, objectives),
+        results: results(study, point, same_work, comparison, objectives),
     }
 }
 
 /// Makes the results of a point; `None` if it has no successful run.
 fn results(
+    study: &Study,
     point: &Point,
     same_work: Option<&Outcome>,
     comparison: &Comparison,
@@ -253,6 +266,12 @@ fn results(
         .zip(outcome.items)
         .map(|(joules, items)| joules / items);
     let reference = comparison.reference();
+    let devices = study
+        .subject
+        .devices
+        .iter()
+        .take(point.configuration.gpus as usize);
+    let uuids: Vec<String> = devices.map(|device| device.id.to_string()).collect();
     Some(document::PointResults {
         time_s: summary(&time),
         energy_j: energy,
@@ -264,7 +283,13 @@ fn results(
         items_per_s: finite(outcome.items.map(|items| items / outcome.time.get())),
         energy_per_item_j: finite(per_item),
         values: values.map(|(name, value)| (name, value.mean)).collect(),
-        phases: phases(point),
+        phases: batch_json::phases(&point.phases(), &uuids),
+        batch: batch_json::batch(study, point),
+        waiting_energy_share: study.waiting_share(point).map(Ratio::get),
+        scaling: batch_json::scaling(study, point),
+        one_measured_j: study
+            .one_measured_and_multiplied(point)
+            .map(|energy| energy.get()),
         vs_reference: same_work
             .zip(reference)
             .map(|(outcome, reference)| relative_change(outcome, reference)),
@@ -333,17 +358,4 @@ pub(crate) fn summary(summary: &sweetspot_stats::Summary) -> Summary {
             .map(|interval| [interval.low, interval.high]),
         method: None,
     }
-}
-
-/// Makes the entries of the phases of a point.
-fn phases(point: &Point) -> Named<document::Phase> {
-    let phases = point.phases().into_iter().map(|phase| {
-        let document = document::Phase {
-            time_s: phase.time.get(),
-            energy_j: phase.energy.get(),
-            power_w: finite(Some((phase.energy / phase.time).get())),
-        };
-        (phase.name, document)
-    });
-    phases.collect()
 }

@@ -1,5 +1,7 @@
 //! Studies: tables, documents and pages, the plan of one, the list of all.
 
+mod batch_json;
+mod batches;
 mod csv;
 mod html;
 mod json;
@@ -8,9 +10,10 @@ mod plan;
 mod text;
 
 pub use self::csv::study_csv;
+pub(crate) use batches::batch_tables;
 pub use html::{ReportExtras, study_html};
 pub use json::study_json;
-pub(crate) use json::{columns, energy_of, search_end, settings, status, summary};
+pub(crate) use json::{columns, energy_of, recommendation, search_end, settings, status, summary};
 pub use list::{studies_text, study_runs_text};
 pub use plan::plan_text;
 pub(crate) use text::{failures, rows, shortfalls, title};

@@ -9,8 +9,8 @@ use crate::settings::configuration_text;
 use crate::text::{Line, Text};
 use crate::wording::duration_text;
 
-/// Describes what a study would run, and how long that would take.
-pub fn plan_text(outline: &Outline, estimate: &SweepTime) -> Text {
+/// Describes what a study would run, and how long that would take if `done` of its runs are done already.
+pub fn plan_text(outline: &Outline, estimate: &SweepTime, done: usize) -> Text {
     let (subject, plan) = (&outline.subject, &outline.plan);
     let mut lines = vec![format!(
         "{} on {}",
@@ -67,10 +67,17 @@ pub fn plan_text(outline: &Outline, estimate: &SweepTime) -> Text {
             plan.order,
         ),
     });
+    let missing = plan.len().saturating_sub(done);
+    if done > 0 {
+        lines.push(format!("{done} runs are done, {missing} are missing"));
+    }
     for earlier in plan.search.iter().flat_map(|search| &search.prior) {
         lines.push(format!("  learns from {}", earlier.name));
     }
-    let time = |seconds: f64| duration_text(Duration::from_secs_f64(seconds.clamp(0.0, 1e12)));
+    let time = |seconds: f64| {
+        let left = seconds * missing as f64 / plan.len().max(1) as f64;
+        duration_text(Duration::from_secs_f64(left.clamp(0.0, 1e12)))
+    };
     lines.push(match estimate {
         SweepTime::Simulated(gpus) => {
             format!("{} of GPU time, computed in seconds", time(gpus.get()))
@@ -83,7 +90,7 @@ pub fn plan_text(outline: &Outline, estimate: &SweepTime) -> Text {
             format!(
                 "{} for settling, and {least}{} times the command's own time{cooling}",
                 time(settling.get()),
-                plan.len() + warmups,
+                missing + warmups,
             )
         }
     });

@@ -5,6 +5,8 @@ use sweetspot_device::Shortfall;
 use sweetspot_quantity::Ratio;
 use sweetspot_study::{Axis, Point, Study};
 
+use super::batch_tables;
+use crate::analysis::accuracy::AccuracyChoice;
 use crate::analysis::choices::{ChoiceRow, choices};
 use crate::analysis::recommendation::recommendation;
 use crate::analysis::view::StudyView;
@@ -15,12 +17,15 @@ use crate::text::{Line, Role, Text, change_role};
 /// Makes the text that `sweetspot sweep` prints on a terminal.
 pub fn study_text(study: &Study, criteria: &Criteria) -> Text {
     let mut parts: Vec<Text> = vec![title(study).into(), rows(study, criteria).into()];
+    parts.extend(batch_tables(study));
     let bad = |text: String| Text::from(text).with_role(Role::Bad);
     let warning = |text: String| Text::from(text).with_role(Role::Warning);
     parts.extend(failures(study).map(bad));
     parts.extend(no_reference(study).map(bad));
     parts.extend(shortfalls(study).map(warning));
     parts.push(recommendation_line(&recommendation(study, criteria)).into());
+    let accuracy = AccuracyChoice::new(study, criteria);
+    parts.extend(accuracy.map(|choice| recommendation_line(&choice.text).into()));
     Text::from_parts(parts)
 }
 
@@ -31,7 +36,7 @@ pub fn study_markdown(study: &Study, criteria: &Criteria) -> String {
 
 /// The line with a recommendation, whose first words say whether there is one.
 fn recommendation_line(sentence: &str) -> Line {
-    let role = match sentence.starts_with("Recommendation:") {
+    let role = match sentence.starts_with("Recommendation:") || sentence.starts_with("Accuracy:") {
         true => Role::Good,
         false => Role::Warning,
     };

@@ -9,10 +9,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::net::sockopt::socket_peercred;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 use rustix::process::geteuid;
 use sweetspot_quantity::Watts;
 
@@ -60,6 +61,8 @@ const PREFIX: &str = "hold-";
 const SUFFIX: &str = ".socket";
 /// How long `hold` and the caller of `hold set` wait for a line from each other.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(2);
+/// The maximum length of a reply of the control socket.
+const MAX_REPLY_BYTES: usize = 1024;
 /// The maximum length of a request to the control socket.
 const MAX_REQUEST_BYTES: u64 = 256;
 
@@ -230,11 +233,17 @@ fn serve_request(mut stream: UnixStream, requests: &Sender<CapRequest>) -> std::
 /// Connects to the running `hold` processes whose sockets are in a folder. Removes sockets that were left by killed
 /// `hold` processes of this user.
 fn running_holds_in(folder: &Path) -> Vec<(u32, UnixStream)> {
-    let Ok(entries) = std::fs::read_dir(folder) else {
+    let owner = std::fs::symlink_metadata(folder).ok();
+    let owner = owner.filter(|found| found.is_dir() && found.mode() & 0o022 == 0);
+    let (Some(owner), Ok(entries)) = (owner.map(|found| found.uid()), std::fs::read_dir(folder))
+    else {
         return Vec::new();
     };
-    let is_own = std::fs::symlink_metadata(folder)
-        .is_ok_and(|metadata| metadata.is_dir() && metadata.uid() == geteuid().as_raw());
+    let user = geteuid();
+    let is_own = owner == user.as_raw();
+    if !is_own && !user.is_root() {
+        return Vec::new();
+    }
     let mut running = Vec::new();
     for entry in entries.flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
@@ -242,15 +251,30 @@ fn running_holds_in(folder: &Path) -> Vec<(u32, UnixStream)> {
             .strip_prefix(PREFIX)
             .and_then(|rest| rest.strip_suffix(SUFFIX)?.parse().ok());
         let Some(pid) = pid else { continue };
-        match UnixStream::connect(entry.path()) {
+        match connect_to(&entry.path(), pid, owner) {
             Ok(stream) => running.push((pid, stream)),
-            Err(error) if is_own && error.kind() == std::io::ErrorKind::ConnectionRefused => {
+            Err(error) if is_own && error.kind() == ErrorKind::ConnectionRefused => {
                 let _ = std::fs::remove_file(entry.path());
             }
             Err(_) => {}
         }
     }
     running
+}
+
+/// Connects to a socket without waiting, if the process that its name says listens there and belongs to the folder's
+/// owner: another user can neither pretend to be a `hold` nor keep the caller waiting.
+fn connect_to(path: &Path, pid: u32, owner: u32) -> std::io::Result<UnixStream> {
+    let flags = SocketFlags::NONBLOCK.union(SocketFlags::CLOEXEC);
+    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    connect(&socket, &SocketAddrUnix::new(path)?)?;
+    let peer = socket_peercred(&socket)?;
+    if peer.uid.as_raw() != owner || peer.pid.as_raw_nonzero().get().unsigned_abs() != pid {
+        return Err(ErrorKind::PermissionDenied.into());
+    }
+    let stream = UnixStream::from(socket);
+    stream.set_nonblocking(false)?;
+    Ok(stream)
 }
 
 /// Connects to the user's running `hold` processes. Root can also reach another user's `hold` process by its id.
@@ -304,12 +328,30 @@ pub fn set_cap(cap: Watts, pid: Option<u32>) -> Result<String, SetCapError> {
 
 /// Sends a cap to a `hold` process and returns its reply line.
 fn send_cap(mut stream: UnixStream, cap: Watts) -> std::io::Result<String> {
-    stream.set_read_timeout(Some(2 * REPLY_TIMEOUT))?;
+    stream.set_write_timeout(Some(REPLY_TIMEOUT))?;
     writeln!(stream, "set {}W", cap.get())?;
-    let mut line = String::new();
-    BufReader::new((&stream).take(1024)).read_line(&mut line)?;
+    let line = read_line_within(&mut stream, 2 * REPLY_TIMEOUT)?;
     // Another user's hold may send anything, also control characters for the terminal.
     Ok(line.trim().replace(char::is_control, " "))
+}
+
+/// Reads a line, but for no longer than `limit`, however slowly it arrives.
+fn read_line_within(stream: &mut UnixStream, limit: Duration) -> std::io::Result<String> {
+    let begun = Instant::now();
+    let mut line = Vec::new();
+    let mut byte = [0];
+    while line.len() < MAX_REPLY_BYTES && !line.ends_with(b"\n") {
+        let left = limit.saturating_sub(begun.elapsed());
+        if left.is_zero() {
+            return Err(ErrorKind::TimedOut.into());
+        }
+        stream.set_read_timeout(Some(left))?;
+        match stream.read(&mut byte)? {
+            0 => break,
+            _ => line.extend(byte),
+        }
+    }
+    Ok(String::from_utf8_lossy(&line).into_owned())
 }
 
 #[cfg(test)]

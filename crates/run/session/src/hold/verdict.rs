@@ -60,7 +60,35 @@ pub fn judge(result: &HoldResult) -> Verdict {
             "your program never called sweetspot.batch() after sweetspot.batch_size()".to_owned(),
         );
     }
-    let cap = match result.summary.violation_share {
+    let cap = judge_cap(result);
+    let Some(bound) = result.latency_bound else {
+        return cap;
+    };
+    let latency = match result.latency_p99 {
+        Some(p99) if p99 <= bound => Verdict::Met(format!("p99 latency was {}", ms(p99))),
+        Some(p99) => Verdict::NotMet(format!(
+            "p99 latency was {}, the bound is {}",
+            ms(p99),
+            ms(bound)
+        )),
+        None => Verdict::Unknown("no batch began after the last change of setting".to_owned()),
+    };
+    let both = [&cap, &latency];
+    let join_reasons = |is_met: Option<bool>| {
+        let parts = both.into_iter().filter(|part| part.is_met() == is_met);
+        parts.map(Verdict::reason).collect::<Vec<_>>().join("; ")
+    };
+    match (cap.is_met(), latency.is_met()) {
+        (Some(false), _) | (_, Some(false)) => Verdict::NotMet(join_reasons(Some(false))),
+        (None, _) | (_, None) => Verdict::Unknown(join_reasons(None)),
+        _ => Verdict::Met(join_reasons(Some(true))),
+    }
+}
+
+/// Determines whether the cap was met. Without readings for longer than a violation may last, that is unknown, unless
+/// the readings that there are show a violation.
+fn judge_cap(result: &HoldResult) -> Verdict {
+    let verdict = match result.summary.violation_share {
         Some(share) => {
             let percent = 100.0 * share.get();
             match result.cap_on {
@@ -86,26 +114,11 @@ pub fn judge(result: &HoldResult) -> Verdict {
                 .to_owned(),
         ),
     };
-    let Some(bound) = result.latency_bound else {
-        return cap;
-    };
-    let latency = match result.latency_p99 {
-        Some(p99) if p99 <= bound => Verdict::Met(format!("p99 latency was {}", ms(p99))),
-        Some(p99) => Verdict::NotMet(format!(
-            "p99 latency was {}, the bound is {}",
-            ms(p99),
-            ms(bound)
+    let (unread, time) = (result.summary.unread_time, result.summary.time);
+    match verdict.is_met() {
+        Some(true) if unread > time * MAX_VIOLATION_SHARE.get() => Verdict::Unknown(format!(
+            "there were no power readings for {unread:.1} of {time:.1}"
         )),
-        None => Verdict::Unknown("no batch began after the last change of setting".to_owned()),
-    };
-    let both = [&cap, &latency];
-    let join_reasons = |is_met: Option<bool>| {
-        let parts = both.into_iter().filter(|part| part.is_met() == is_met);
-        parts.map(Verdict::reason).collect::<Vec<_>>().join("; ")
-    };
-    match (cap.is_met(), latency.is_met()) {
-        (Some(false), _) | (_, Some(false)) => Verdict::NotMet(join_reasons(Some(false))),
-        (None, _) | (_, None) => Verdict::Unknown(join_reasons(None)),
-        _ => Verdict::Met(join_reasons(Some(true))),
+        _ => verdict,
     }
 }

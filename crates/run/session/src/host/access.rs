@@ -8,12 +8,11 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use rustix::net::sockopt::socket_peercred;
-use sweetspot_guard::Leases;
-use sweetspot_guard::{Journal, LocalWriter, RemoteWriter, SettingsWriter, serve};
+use sweetspot_guard::{ClientConnection, Leases, LocalWriter, RemoteWriter, SettingsWriter, serve};
 use sweetspot_service::SOCKET;
 use sweetspot_workload::WorkloadError;
 
-use super::{device_opener, guard_folder, open_host, simulated_host};
+use super::{device_opener, open_host, open_journal, simulated_host};
 use crate::SessionError;
 
 /// The environment variable with the socket of the service, for clients alone.
@@ -54,12 +53,11 @@ impl SettingsAccess {
         !matches!(self, Self::Own)
     }
 
-    /// The command that starts the guard process; `program` is this program.
-    pub fn guard_command(&self, program: &Path) -> Result<Command, WorkloadError> {
-        let mut guard = Command::new(program);
+    /// Completes the command that starts the guard process; `guard` runs this program.
+    pub fn guard_command(&self, mut guard: Command) -> Result<Command, WorkloadError> {
         guard.arg("guard");
         match self {
-            Self::Own => drop(Journal::open(&guard_folder())?),
+            Self::Own => drop(open_journal()?),
             Self::Service(socket) => drop(guard.arg("--service").arg(socket)),
             Self::Root(start) => {
                 let system = |problem| WorkloadError::System {
@@ -88,15 +86,14 @@ pub enum GuardWriter {
     Root(PathBuf),
 }
 
-/// Runs this process as a guard, which serves the client at the other end of the socket.
-pub fn serve_as_guard(socket: &Path, writer: GuardWriter) -> Result<(), SessionError> {
+/// Runs this process as a guard, which serves the client that has started it.
+pub fn serve_as_guard(writer: GuardWriter) -> Result<(), SessionError> {
     let system = |what: &'static str| move |problem| SessionError::System { what, problem };
-    let stream =
-        UnixStream::connect(socket).map_err(system("the guard cannot reach its client"))?;
+    let client = ClientConnection::from_standard_input();
+    let client = client.map_err(system("the guard cannot reach its client"))?;
     let mut writer: Box<dyn SettingsWriter> = match writer {
         GuardWriter::Own => {
-            let journal = Journal::open(&guard_folder())?;
-            let leases = Leases::new(journal, device_opener(open_host()?));
+            let leases = Leases::new(open_journal()?, device_opener(open_host()?));
             Box::new(LocalWriter::new(leases))
         }
         GuardWriter::Service(socket) => Box::new(RemoteWriter::service(&socket)),
@@ -106,7 +103,7 @@ pub fn serve_as_guard(socket: &Path, writer: GuardWriter) -> Result<(), SessionE
             Box::new(RemoteWriter::once(move || accept_root(&listener, &socket)))
         }
     };
-    serve(stream, writer.as_mut()).map_err(system("the guard failed"))
+    serve(client, writer.as_mut()).map_err(system("the guard failed"))
 }
 
 /// Waits for root's process to connect, and removes the socket with its folder.

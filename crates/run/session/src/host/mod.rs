@@ -7,15 +7,17 @@ mod error;
 pub use access::{GuardWriter, SettingsAccess, StartAsRoot, serve_as_guard};
 pub use error::DevicesError;
 
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
 use sweetspot_device::{
     ControllableDevice, Descriptor, Device, DeviceId, Host, HostDevice, MigSlices, OpenError,
     Selector, select_devices,
 };
-use sweetspot_guard::{Journal, JournalError, UnrestoredDevice, restore_device};
+use sweetspot_guard::{Journal, JournalError, RestoreOutcome, UnrestoredDevice, restore_device};
+use sweetspot_hosts::lock_scope;
 pub(crate) use sweetspot_hosts::open_host;
-use sweetspot_service::JOURNAL_FOLDER;
+use sweetspot_service::{EARLIER_JOURNAL_FOLDER, JOURNAL_FOLDER, SOCKET};
 use sweetspot_sim_host::ENVIRONMENT;
 
 use crate::SessionError;
@@ -106,15 +108,49 @@ pub fn guard_folder() -> PathBuf {
     if let Some(host) = simulated_host() {
         return host.join("guard");
     }
-    if rustix::process::geteuid().is_root() {
+    let user = rustix::process::geteuid();
+    if user.is_root() {
         return PathBuf::from(JOURNAL_FOLDER);
     }
-    match std::env::var_os("XDG_RUNTIME_DIR") {
-        Some(folder) => Path::new(&folder).join("sweetspot"),
-        None => {
-            std::env::temp_dir().join(format!("sweetspot-{}", rustix::process::geteuid().as_raw()))
-        }
+    let of_user = user_folders(user.as_raw());
+    // Anybody can make the one in the temporary directory first, which must not stop this user.
+    let usable = of_user.iter().find(|folder| Journal::open(folder).is_ok());
+    usable.or(of_user.first()).cloned().unwrap_or_default()
+}
+
+/// The folders in which guards of a user may keep their journals, the preferred one first.
+fn user_folders(user: u32) -> Vec<PathBuf> {
+    let named = |variable: &str| {
+        let value = std::env::var_os(variable).filter(|value| !value.is_empty());
+        value.map(PathBuf::from)
+    };
+    let state = named("XDG_STATE_HOME").or(named("HOME").map(|home| home.join(".local/state")));
+    let folders = [
+        named("XDG_RUNTIME_DIR").map(|run| run.join("sweetspot")),
+        Some(std::env::temp_dir().join(format!("sweetspot-{user}"))),
+        state.map(|state| state.join("sweetspot/guard")),
+    ];
+    folders.into_iter().flatten().collect()
+}
+
+/// The folders in which earlier versions, or shells with other environment variables, may have left journals of this
+/// user.
+fn other_folders() -> Vec<PathBuf> {
+    let user = rustix::process::geteuid();
+    match (simulated_host(), user.is_root()) {
+        (Some(_), _) => Vec::new(),
+        (None, true) => vec![PathBuf::from(EARLIER_JOURNAL_FOLDER)],
+        (None, false) => user_folders(user.as_raw()),
     }
+}
+
+/// Opens the journal of this user's guards, and takes over what is left in other places.
+pub(crate) fn open_journal() -> Result<Journal, JournalError> {
+    let journal = Journal::open(&guard_folder())?.locking_machine(lock_scope());
+    for earlier in other_folders() {
+        journal.take_over(&earlier);
+    }
+    Ok(journal)
 }
 
 /// The folder of the simulated host, if the NVML library in use is the simulated one.
@@ -130,11 +166,19 @@ pub(crate) fn simulated_host() -> Option<PathBuf> {
 /// as root.
 pub fn unrestored_devices() -> Vec<Result<UnrestoredDevice, JournalError>> {
     let mut folders = vec![guard_folder()];
-    if simulated_host().is_none() && folders[0] != Path::new(JOURNAL_FOLDER) {
+    folders.extend(other_folders());
+    if simulated_host().is_none() {
         folders.push(PathBuf::from(JOURNAL_FOLDER));
     }
+    let mut seen = Vec::new();
+    folders.retain(|folder| {
+        !seen.contains(folder) && {
+            seen.push(folder.clone());
+            true
+        }
+    });
     let devices = folders.iter().flat_map(|folder| unrestored_in(folder));
-    // Only root may look into the folder of the system, where the service restores by itself.
+    // Folders of other users are not this user's to judge; see `root_journal_is_hidden` for that of root.
     devices
         .filter(|device| {
             !device
@@ -144,12 +188,24 @@ pub fn unrestored_devices() -> Vec<Result<UnrestoredDevice, JournalError>> {
         .collect()
 }
 
+/// Whether it is unknown to this user if GPUs were left changed by root: only root can read its journal, and the service,
+/// which restores by itself, does not run.
+pub fn root_journal_is_hidden() -> bool {
+    let folder = Path::new(JOURNAL_FOLDER);
+    let is_hidden = || {
+        let found = std::fs::read_dir(folder);
+        found.is_err_and(|error| error.kind() == std::io::ErrorKind::PermissionDenied)
+    };
+    simulated_host().is_none() && is_hidden() && UnixStream::connect(SOCKET).is_err()
+}
+
 /// The devices with journal files in a folder, or why the journal cannot be read.
 fn unrestored_in(folder: &Path) -> Vec<Result<UnrestoredDevice, JournalError>> {
-    if !folder.exists() {
-        return Vec::new();
+    match folder.symlink_metadata() {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Vec::new(),
+        _ => {}
     }
-    match Journal::open(folder).and_then(|journal| journal.unrestored_devices()) {
+    match Journal::inspect(folder).and_then(|journal| journal.unrestored_devices()) {
         Ok(devices) => devices,
         Err(problem) => vec![Err(problem)],
     }
@@ -168,21 +224,27 @@ fn device_opener(
 /// Restores every device that a dead guard has left changed. Returns a message for each device, or why it
 /// failed.
 pub fn restore_all() -> Result<Vec<Result<String, String>>, SessionError> {
-    let folder = guard_folder();
-    let unrestored = unrestored_in(&folder);
-    if unrestored.is_empty() {
-        return Ok(Vec::new());
-    }
-    let journal = Journal::open(&folder)?;
-    let mut open = device_opener(open_host()?);
     let mut lines = Vec::new();
-    for device in unrestored {
+    if root_journal_is_hidden() {
+        lines.push(Err(HIDDEN_JOURNAL.to_owned()));
+    }
+    if unrestored_devices().is_empty() {
+        return Ok(lines);
+    }
+    let journal = open_journal()?;
+    let mut open = device_opener(open_host()?);
+    for device in journal.unrestored_devices()? {
         lines.push(match device {
-            Ok(device) => restore_device(&journal, &device, &mut open)
-                .map(|restored| restored.to_string())
-                .map_err(|error| error.to_string()),
+            Ok(device) => match restore_device(&journal, &device, &mut open) {
+                Ok(change @ RestoreOutcome::ChangedByOther(_)) => Err(change.to_string()),
+                Ok(restored) => Ok(restored.to_string()),
+                Err(error) => Err(error.to_string()),
+            },
             Err(problem) => Err(problem.to_string()),
         });
     }
     Ok(lines)
 }
+
+/// The finding where root's journal cannot be read.
+pub(crate) const HIDDEN_JOURNAL: &str = "unknown whether root's guards left GPUs changed: only root can read their journal, and the service does not run: use `sudo sweetspot restore`";

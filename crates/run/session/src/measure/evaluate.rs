@@ -123,6 +123,7 @@ fn evaluate_run(
 ) -> (RunMeasurement, Span) {
     let reports = Reports::from_run(run);
     let mut warnings = reports.warnings.clone();
+    warnings.extend(reports.disagreement.clone());
     let moments: Vec<&[Moment]> = reports.moments.values().map(Vec::as_slice).collect();
     let found = request
         .window
@@ -178,6 +179,7 @@ fn evaluate_run(
             Some(problem) => Some(Err(problem)),
             None => summarise_phases(&device_runs),
         },
+        disagreement: reports.disagreement.clone(),
         devices: device_runs,
         items: reports.items(&window),
         values: reports.values,

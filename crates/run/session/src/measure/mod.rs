@@ -4,6 +4,7 @@ mod error;
 mod evaluate;
 mod limits;
 mod machine;
+mod ranks;
 mod reports;
 mod result;
 mod run;

@@ -9,6 +9,7 @@ use sweetspot_quantity::Seconds;
 use sweetspot_workload::{Progress, Reporter};
 
 use super::RunWindow;
+use super::ranks::Ranks;
 use super::run::MeasuredRun;
 
 /// The reports of a command in one run: phases, items and values.
@@ -23,6 +24,8 @@ pub struct Reports {
     pub warnings: Vec<String>,
     /// Whether a line of the output matched the progress pattern.
     pub is_output_matched: bool,
+    /// Why the reports are not those of one whole job: the ranks disagree, or one stopped.
+    pub disagreement: Option<String>,
 }
 
 /// At most this many warnings about phases are shown in full; the others are only counted.
@@ -49,6 +52,7 @@ impl Reports {
             values: BTreeMap::new(),
             warnings: phase_warnings(&irregular),
             is_output_matched: run.is_output_matched,
+            disagreement: Ranks::new(&run.events, &spans, &run.progress).problem(),
         };
         let (mut names_refused, mut not_finite) = (0, BTreeMap::new());
         for event in &run.events {

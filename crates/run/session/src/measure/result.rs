@@ -95,6 +95,8 @@ pub struct RunMeasurement {
     pub above_idle: Option<TotalEnergy>,
     /// The phases, or why they are unknown; `None` if the command marked none.
     pub phases: Option<Result<Vec<PhaseSummary>, String>>,
+    /// Why the reports of the command's ranks are not those of one whole job; `None` if they agree.
+    pub disagreement: Option<String>,
     /// The items done in the measurement window; `None` if the command reported no progress.
     pub items: Option<f64>,
     /// The last value reported under each name.
@@ -118,9 +120,10 @@ impl RunMeasurement {
         self.exit_code == 0
     }
 
-    /// Whether the energy of every device was measured over the whole requested measurement window.
+    /// Whether the energy of every device was measured over the whole requested measurement window, and the ranks of the
+    /// job agree.
     pub fn is_met(&self) -> bool {
-        self.window_problem.is_none() && self.energy.is_some()
+        self.window_problem.is_none() && self.energy.is_some() && self.disagreement.is_none()
     }
 }
 

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use sweetspot_control::limit::LoadLimit;
 use sweetspot_device::Descriptor;
 use sweetspot_measure::Sampler;
-use sweetspot_quantity::Watts;
+use sweetspot_quantity::{Joules, Seconds, Watts};
 use sweetspot_study::{
-    DeviceEnergy, Energies, Energy, Failure, PhaseResult, RunEnding, RunRecord, RunResult, Status,
-    StudyError, write_atomically, write_samples,
+    DeviceEnergy, DevicePhase, Energies, Energy, Failure, PhaseResult, RunEnding, RunRecord,
+    RunResult, Status, StudyError, write_atomically, write_samples,
 };
 use sweetspot_workload::CommandExit;
 
@@ -67,7 +67,14 @@ impl UnfinishedRun {
             evaluate_with_others(&self.request, job, others, &recorded, &self.run);
         let mut record = self.record;
         record.warnings.extend(measured.warnings.iter().cloned());
-        record.end = RunEnding::Done(run_result(&measured, &others));
+        // The time and energy of ranks that do not work together are not those of the configuration.
+        record.end = match &measured.disagreement {
+            Some(problem) => RunEnding::Failed(Failure {
+                output: self.run.outcome.output.clone(),
+                ..Failure::new(Status::Failed, problem)
+            }),
+            None => RunEnding::Done(run_result(&measured, &others)),
+        };
         let limit = measured.devices.first().map(|device| device.limit);
         Ok(FinishedRun {
             record,
@@ -131,8 +138,24 @@ fn phase_results(measured: &RunMeasurement) -> Vec<PhaseResult> {
             name: phase.name.clone(),
             time: phase.time,
             energy: phase.energy.value,
+            by_device: phase_by_device(&measured.devices, &phase.name),
         })
         .collect()
+}
+
+/// A phase on each GPU of the job; empty if it is unknown for one of them.
+fn phase_by_device(devices: &[DeviceRun], name: &str) -> Vec<DevicePhase> {
+    let of_device = |device: &DeviceRun| {
+        let attribution = device.phases.as_ref()?.as_ref().ok()?;
+        let mut all = attribution.phases.iter().chain([&attribution.other]);
+        let found = all.find(|phase| phase.name == name);
+        Some(DevicePhase {
+            time: found.map_or(Seconds::ZERO, |phase| phase.time),
+            energy: found.map_or(Joules::ZERO, |phase| phase.energy),
+        })
+    };
+    let all: Option<Vec<DevicePhase>> = devices.iter().map(of_device).collect();
+    all.unwrap_or_default()
 }
 
 /// Texts, in lower case, by which a program's output shows that it ran out of device memory.

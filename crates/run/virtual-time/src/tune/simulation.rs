@@ -82,7 +82,7 @@ impl<'a> TuneSimulation<'a> {
         seed: Seed,
     ) -> Result<(), SimulationError> {
         let all_reduce = AllReduce::of_node(job.node.as_ref());
-        let exchange = all_reduce.exchange(self.gpus.len(), job.workload.profile.gradients);
+        let exchange = job.exchange(&all_reduce, self.gpus.len());
         let whole = sequence.part(job, None, Variation::NONE)?;
         let (mut left, mut iterations, mut length) = (whole[0].iterations().1, 1, PART_TIME);
         let batch: u64 = whole.iter().map(|part| part.batch).sum();

@@ -343,7 +343,7 @@ fn phases(points: &[&Point]) -> Vec<PhaseShare> {
         .iter()
         .map(|point| point.phases())
         .find(|phases| !phases.is_empty());
-    let own = ["host", "startup", "exchange"];
+    let own = ["host", "startup", "wait", "exchange"];
     let mut kept: Vec<(String, f64)> = Vec::new();
     for phase in found.unwrap_or_default() {
         let text = shortened_name(&phase.name);

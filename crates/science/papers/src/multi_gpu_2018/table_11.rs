@@ -1,6 +1,7 @@
 //! Reproduces table 11 of multi_gpu_2018: operations per second and watt.
 
-use super::reproduction::{JobMeasurement, find};
+use super::jobs::{JobMeasurement, find};
+use super::summary::TOLERANCE;
 use super::tables::{Efficiency, NetworkCost, StepCell};
 use crate::row::{Judgement, Label, ReproducedRow, Rows, ValueKind};
 
@@ -52,6 +53,17 @@ impl EfficiencyTable<'_> {
         self.efficiency(row, both)
     }
 
+    /// Whether both cells of tables 5 and 8 that a row follows from are consistent.
+    fn is_consistent(&self, row: &Efficiency) -> bool {
+        let mut own = self.cells.iter().filter(|cell| {
+            cell.gpu == row.measured_gpu
+                && Some(&cell.printed_network) == row.network.as_ref()
+                && cell.gpus == row.gpus
+                && Some(cell.batch) == row.batch_size
+        });
+        own.clone().count() == 2 && own.all(StepCell::is_consistent)
+    }
+
     /// The rows of table 11, for every cell and every average.
     pub fn rows(&self, cells: &[Efficiency], averages: &[Efficiency]) -> Vec<ReproducedRow> {
         let mut rows = Rows::new("11");
@@ -60,7 +72,11 @@ impl EfficiencyTable<'_> {
             let here = self
                 .efficiency_from_simulation(row)
                 .filter(|_| printed.is_some());
-            let note = rows.add(&labels(row), EFFICIENCY, printed, here, Judgement::Shown);
+            let judgement = match self.is_consistent(row) {
+                true => Judgement::Counted(TOLERANCE),
+                false => Judgement::Shown,
+            };
+            let note = rows.add(&labels(row), EFFICIENCY, printed, here, judgement);
             let follows = self.printed(row).zip(row.gflops_per_watt);
             *note = match follows {
                 None => Some("empty in the table: the batch did not fit into memory".to_owned()),

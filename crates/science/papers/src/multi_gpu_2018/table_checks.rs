@@ -22,15 +22,7 @@ pub fn contradiction(cell: &StepCell) -> Option<String> {
 
 /// The reason why a cell has no tolerance; `None` if it has one.
 pub fn why_unjudged(cell: &StepCell) -> Option<String> {
-    match (cell.gpus, cell.is_consistent()) {
-        (1, true) => None,
-        (1, false) => {
-            Some("no tolerance: the printed watts, joules and seconds contradict each other".into())
-        }
-        (2, _) => Some("no tolerance: computed from one GPU and the all-reduce".into()),
-        _ => Some(
-            "no tolerance: computed from one GPU and the all-reduce; \"4 GPUs\" are 2 Pascal and 2 Maxwell"
-                .into(),
-        ),
-    }
+    (!cell.is_consistent()).then(|| {
+        "no tolerance: the printed watts, joules and seconds contradict each other".to_owned()
+    })
 }

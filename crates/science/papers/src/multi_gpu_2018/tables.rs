@@ -142,6 +142,26 @@ pub fn read_whole_trainings() -> Result<Vec<WholeTraining>, PublishedError> {
     read_rows("multi_gpu_2018_tables_6_9.csv")
 }
 
+/// A row of table 10 of multi_gpu_2018: how much less ResNet takes on Pascal than on Maxwell.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+pub struct Advantage {
+    /// Whether the step is `forward` or `backward`.
+    pub step: String,
+    /// The number of GPUs that the batch is divided among.
+    pub gpus: u64,
+    /// The batch size of all GPUs together.
+    pub batch_size: u64,
+    /// The printed advantage in time, in per cent.
+    pub less_time_pct: f64,
+    /// The printed advantage in energy, in per cent.
+    pub less_energy_pct: f64,
+}
+
+/// Reads the advantages of table 10.
+pub fn read_advantages() -> Result<Vec<Advantage>, PublishedError> {
+    read_rows("multi_gpu_2018_table_10_resnet.csv")
+}
+
 /// A cell of table 11 of multi_gpu_2018, or an average of such cells.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct Efficiency {

@@ -6,7 +6,7 @@ use sweetspot_sim::Phase;
 
 use super::LiveGpu;
 use crate::error::HostError;
-use crate::job::{JobId, JobProgress, MAX_JOBS, MAX_PHASES, PhaseRecord, Slot};
+use crate::job::{JobId, JobProgress, MAX_JOBS, MAX_PHASES, PHASE_LOG, PhaseRecord, Slot};
 
 impl LiveGpu<'_> {
     /// The jobs on the GPU: process id and memory of each.
@@ -80,6 +80,7 @@ impl LiveGpu<'_> {
             *record = PhaseRecord::new(phase);
         }
         slot.phase = 0;
+        slot.ended_phases = 0;
         slot.left = 1.0;
         slot.granted = slot.done + iterations;
         slot.finished_at = 0;
@@ -103,6 +104,17 @@ impl LiveGpu<'_> {
             energy: Joules::new(until - slot.energy_at_start),
             finished_at: is_finished.then_some(slot.finished_at),
         })
+    }
+
+    /// The number and the end, in nanoseconds of the monotonic time, of each phase that ended after the first `known`
+    /// ones. Phases are counted from 0 since iterations were last granted; of many only the last are remembered.
+    pub fn ended_phases(&mut self, job: JobId, known: u64) -> Result<Vec<(u64, u64)>, HostError> {
+        let slot = self.slot(job)?;
+        let oldest = slot.ended_phases.saturating_sub(PHASE_LOG as u64);
+        let ends = known.max(oldest)..slot.ended_phases;
+        Ok(ends
+            .map(|phase| (phase, slot.phase_ends[phase as usize % PHASE_LOG]))
+            .collect())
     }
 
     /// Removes a job from the GPU.

@@ -2,6 +2,7 @@
 //! host.
 
 mod error;
+mod marks;
 mod progress;
 mod rank;
 mod serve;
@@ -12,11 +13,11 @@ pub use serve::Serving;
 
 use std::io::Write;
 
-use sweetspot_link::Writer;
 use sweetspot_quantity::{Joules, Seconds};
 use sweetspot_sim::{AllReduce, GpuProfile, Variant, Workload, has_workloads};
 
 use crate::{Host, SharedGpu};
+use marks::PhaseMarks;
 use progress::ProgressPrinter;
 use rank::Rank;
 use training::{run_alone, run_together};
@@ -95,21 +96,27 @@ pub fn run_stand_in(
         return serve::serve(request, serving, &workload, visible[0], out);
     }
     let mut ranks = Vec::new();
-    for gpu in &visible[..request.ranks] {
-        ranks.push(Rank::new(gpu, &workload, request)?);
+    for (index, gpu) in visible[..request.ranks].iter().enumerate() {
+        let marks = PhaseMarks::new((request.ranks > 1).then_some(index as u32))?;
+        ranks.push(Rank::new(gpu, &workload, request, marks)?);
     }
     let node = host.node().map(|(_, node)| node);
     let all_reduce = AllReduce::of_node(node);
-    let exchange = all_reduce.exchange(request.ranks, workload.profile.gradients);
-    let mut printer = ProgressPrinter::new(out, Writer::from_env()?);
-    let finished = match ranks.as_slice() {
-        [rank] => run_alone(rank, request.amount, &mut printer),
-        ranks => run_together(ranks, request.amount, exchange, &mut printer),
-    };
-    drop(ranks);
-    let finished = finished?;
-    printer.report(finished.items);
-    Ok(finished)
+    let models: Vec<&str> = gpus.iter().map(|gpu| gpu.profile().name.as_str()).collect();
+    let exchange = all_reduce.exchange_between(&models, workload.profile.gradients);
+    match ranks.as_slice() {
+        [rank] => {
+            let mut printer = ProgressPrinter::new(out, Some(&rank.marks));
+            let finished = run_alone(rank, request.amount, &mut printer)?;
+            printer.report(finished.items);
+            Ok(finished)
+        }
+        // Each rank reports its own items.
+        ranks => {
+            let mut printer = ProgressPrinter::new(out, None);
+            run_together(ranks, request.amount, exchange, &mut printer)
+        }
+    }
 }
 
 /// Finds the workload: that of the node's study if it has workloads, otherwise that of the first GPU's study.

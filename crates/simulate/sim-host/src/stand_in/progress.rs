@@ -3,9 +3,8 @@
 use std::io::Write;
 use std::time::Instant;
 
-use sweetspot_link::Writer;
-
 use super::StandInError;
+use super::marks::PhaseMarks;
 
 /// Reports the progress of `sim-workload`: at once over the shared-memory link, and once a second as a line
 /// of text.
@@ -18,7 +17,7 @@ pub struct ProgressPrinter<'a, W> {
     printed: (Instant, u64),
     /// The second since the start in which the last line was printed.
     printed_second: u64,
-    link: Option<Writer>,
+    link: Option<&'a PhaseMarks>,
     /// The number of items that were reported over the shared-memory link.
     reported: u64,
 }
@@ -26,7 +25,7 @@ pub struct ProgressPrinter<'a, W> {
 impl<'a, W: Write> ProgressPrinter<'a, W> {
     /// Creates a printer that writes lines to `out` and, if there is a shared-memory link, reports items over
     /// it.
-    pub fn new(out: &'a mut W, link: Option<Writer>) -> Self {
+    pub fn new(out: &'a mut W, link: Option<&'a PhaseMarks>) -> Self {
         let now = Instant::now();
         Self {
             out,

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use sweetspot_quantity::Bytes;
 use sweetspot_sim::{Job, JobError, JobRequest, Phase, Variation, Workload};
 
+use super::marks::{PhaseMarks, name_phases};
 use super::{Amount, StandInError, StandInRequest};
 use crate::{HostError, JobId, JobProgress, SharedGpu};
 
@@ -13,6 +14,8 @@ pub struct Rank<'a> {
     pub gpu: &'a SharedGpu,
     pub job_id: JobId,
     pub job: Job,
+    /// The marks of the rank's phases on the shared-memory link.
+    pub marks: PhaseMarks,
 }
 
 impl<'a> Rank<'a> {
@@ -21,6 +24,7 @@ impl<'a> Rank<'a> {
         gpu: &'a SharedGpu,
         workload: &Workload,
         request: &StandInRequest,
+        marks: PhaseMarks,
     ) -> Result<Self, StandInError> {
         let profile = gpu.profile();
         let work = workload.work_on(gpu.name(), profile)?;
@@ -48,22 +52,46 @@ impl<'a> Rank<'a> {
             gpu,
             job_id: job_id?,
             job,
+            marks,
         })
     }
 
     /// Lets the rank run more iterations of these phases. Returns their start: the present monotonic time in
     /// nanoseconds.
     pub fn grant_iterations(&self, phases: &[Phase], iterations: u64) -> Result<u64, HostError> {
+        if !self.marks.is_read() {
+            return self.grant(phases, iterations);
+        }
+        let named = name_phases(&self.job, phases);
+        let phases: Vec<Phase> = named.iter().map(|one| one.phase.clone()).collect();
+        let now = self.grant(&phases, iterations)?;
+        let names = named.into_iter().map(|one| one.name);
+        self.marks.granted(names.collect(), now);
+        Ok(now)
+    }
+
+    /// Grants iterations of exactly these phases.
+    fn grant(&self, phases: &[Phase], iterations: u64) -> Result<u64, HostError> {
         self.gpu.with_gpu(|live| {
             live.grant_iterations(self.job_id, phases, iterations)?;
             Ok(live.now())
         })?
     }
 
-    /// The present monotonic time in nanoseconds, and the progress of the rank.
+    /// The present monotonic time in nanoseconds, and the progress of the rank. Marks the phases of finished
+    /// iterations.
     pub fn poll(&self) -> Result<(u64, JobProgress), HostError> {
-        self.gpu
-            .with_gpu(|live| Ok((live.now(), live.poll_job(self.job_id)?)))?
+        let known = self.marks.known();
+        let (now, progress, ends) = self.gpu.with_gpu(|live| {
+            let progress = live.poll_job(self.job_id)?;
+            let ends = match self.marks.is_read() {
+                true => live.ended_phases(self.job_id, known)?,
+                false => Vec::new(),
+            };
+            Ok::<_, HostError>((live.now(), progress, ends))
+        })??;
+        self.marks.ended(&ends);
+        Ok((now, progress))
     }
 
     /// Waits until all granted iterations are done, and returns when the last one was done.
@@ -101,6 +129,14 @@ impl<'a> Rank<'a> {
                 return Ok((at, progress));
             }
             std::thread::sleep(Duration::from_micros(200));
+        }
+    }
+
+    /// The most time between two polls so that the end of no phase is missed.
+    pub fn longest_pause(&self) -> Duration {
+        match self.marks.is_read() {
+            true => Duration::from_millis(20),
+            false => Duration::from_millis(100),
         }
     }
 }

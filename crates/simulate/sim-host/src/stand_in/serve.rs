@@ -12,6 +12,7 @@ use sweetspot_sim::{
     Variation, Workload,
 };
 
+use super::marks::PhaseMarks;
 use super::progress::ProgressPrinter;
 use super::rank::{Rank, out_of_memory};
 use super::{Amount, Finished, StandInError, StandInRequest, seconds};
@@ -46,7 +47,7 @@ pub fn serve(
         amount: Amount::Items(1),
         ..request.clone()
     };
-    let rank = Rank::new(gpu, workload, &first)?;
+    let rank = Rank::new(gpu, workload, &first, PhaseMarks::off())?;
     // The server itself reports over the link.
     let mut printer = ProgressPrinter::new(out, None);
     let items = match request.amount {
@@ -151,7 +152,11 @@ impl Server<'_> {
                 })) if size > 1 => {
                     if self.rejected_size != wanted {
                         self.rejected_size = wanted;
-                        eprintln!("sim-workload: CUDA out of memory: a batch of {size}");
+                        // Standard error may be closed or full.
+                        let _ = writeln!(
+                            std::io::stderr(),
+                            "sim-workload: CUDA out of memory: a batch of {size}"
+                        );
                         if let Some(link) = &self.link {
                             link.out_of_memory(size);
                         }

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use sweetspot_quantity::{Joules, Seconds};
 use sweetspot_sim::{GradientExchange, Job, Phase};
 
+use super::marks::PhaseMarks;
 use super::progress::ProgressPrinter;
 use super::rank::Rank;
 use super::{Amount, Finished, StandInError, seconds};
@@ -76,7 +77,8 @@ fn run_for_time(
             });
         }
         printer.update(progress.done, progress.done * rank.job.batch)?;
-        std::thread::sleep(Duration::from_secs_f64(left.get().clamp(0.0005, 0.1)));
+        let left = Duration::from_secs_f64(left.get().max(0.0005));
+        std::thread::sleep(left.min(rank.longest_pause()));
     }
 }
 
@@ -95,6 +97,7 @@ pub fn run_together(
     let mut end = started;
     let mut energies = vec![Joules::ZERO; ranks.len()];
     let mut expected = Duration::ZERO;
+    let marks: Vec<&PhaseMarks> = ranks.iter().map(|rank| &rank.marks).collect();
     let mut run_iteration = |phases: &dyn Fn(&Job) -> Vec<Phase>| -> Result<u64, StandInError> {
         for rank in ranks {
             let mut phases = phases(&rank.job);
@@ -112,6 +115,7 @@ pub fn run_together(
             end = end.max(at);
             *energy = progress.energy;
         }
+        PhaseMarks::mark_together(&marks, end);
         expected = this_started.elapsed().mul_f64(0.97);
         Ok(end)
     };
@@ -132,11 +136,17 @@ pub fn run_together(
         now = run_iteration(&|job| job.iterations().0.to_vec())?;
         done += 1;
         items = done * batch;
+        for rank in ranks {
+            rank.marks.progress(rank.job.batch);
+        }
         printer.update(done, items)?;
     }
     if !matches!(amount, Amount::For(_)) {
         if !ranks[0].job.last().is_empty() {
             now = run_iteration(&|job| job.last().to_vec())?;
+        }
+        for rank in ranks {
+            rank.marks.progress(rank.job.items - done * rank.job.batch);
         }
         items = all;
     }

@@ -59,6 +59,10 @@ pub struct Supply {
 pub struct AllReduce {
     /// The bandwidth of each link, in one direction.
     pub bandwidth: BytesPerSecond,
+    /// The bandwidth of the slowest link of a ring with GPUs of different models, which cannot access each other's
+    /// memory directly and send through the host's memory; as `bandwidth` if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unlike_bandwidth: Option<BytesPerSecond>,
     /// The latency of each step of the ring.
     pub latency: Seconds,
     /// The largest share of the exchange that can run during the backward pass. No more than the time of the backward
@@ -79,7 +83,20 @@ const fn one() -> u64 {
 }
 
 impl AllReduce {
-    /// The exchange of data between n GPUs in an iteration: 2 (n - 1) steps, in each of which every GPU sends 1/n of the
+    /// The exchange of data between GPUs of these models in an iteration.
+    pub fn exchange_between<T: PartialEq>(&self, models: &[T], data: Bytes) -> GradientExchange {
+        let are_alike = models.windows(2).all(|pair| pair[0] == pair[1]);
+        match self.unlike_bandwidth.filter(|_| !are_alike) {
+            Some(bandwidth) => Self {
+                bandwidth,
+                ..self.clone()
+            }
+            .exchange(models.len(), data),
+            None => self.exchange(models.len(), data),
+        }
+    }
+
+    /// The exchange of data between n like GPUs in an iteration: 2 (n - 1) steps, in each of which every GPU sends 1/n of the
     /// data to the next. The GPUs that share a link send one after another.
     pub fn exchange(&self, gpus: usize, data: Bytes) -> GradientExchange {
         if gpus < 2 || data <= Bytes::ZERO {
@@ -110,12 +127,13 @@ pub struct Meter {
 const LOADS: [f64; 4] = [0.1, 0.2, 0.5, 1.0];
 
 /// The keys that the list `fitted` of a node profile may contain.
-const FITTABLE: [&str; 8] = [
+const FITTABLE: [&str; 9] = [
     "host.idle",
     "host.per_gpu",
     "host.fans",
     "supply.efficiency",
     "all_reduce.bandwidth",
+    "all_reduce.unlike_bandwidth",
     "all_reduce.latency",
     "all_reduce.overlap",
     "all_reduce.activity",
@@ -165,6 +183,9 @@ impl Profile for NodeProfile {
         let reduce = &self.all_reduce;
         let (slow, fast) = (BytesPerSecond::new(1e3), BytesPerSecond::new(1e15));
         check::within("all_reduce.bandwidth", reduce.bandwidth, slow, fast)?;
+        if let Some(unlike) = reduce.unlike_bandwidth {
+            check::within("all_reduce.unlike_bandwidth", unlike, slow, fast)?;
+        }
         let second = Seconds::new(1.0);
         check::within("all_reduce.latency", reduce.latency, Seconds::ZERO, second)?;
         let all = Ratio::new(1.0);
@@ -195,6 +216,7 @@ mod tests {
     fn ring(gpus_per_link: u64) -> AllReduce {
         AllReduce {
             bandwidth: BytesPerSecond::new(10e9),
+            unlike_bandwidth: None,
             latency: Seconds::new(0.001),
             overlap: Ratio::new(0.25),
             activity: Ratio::ZERO,
@@ -210,6 +232,17 @@ mod tests {
         assert!((time(8) - 0.189).abs() < 1e-12);
         assert_eq!(ring(1).exchange(1, Bytes::new(1e9)).time, Seconds::ZERO);
         assert_eq!(ring(1).exchange(8, Bytes::ZERO).time, Seconds::ZERO);
+    }
+
+    #[test]
+    fn unlike_gpus_use_their_own_bandwidth() {
+        let ring = AllReduce {
+            unlike_bandwidth: Some(BytesPerSecond::new(5e9)),
+            ..ring(1)
+        };
+        let time = |models: &[&str]| ring.exchange_between(models, Bytes::new(1e9)).time.get();
+        assert!((time(&["a", "a"]) - 0.102).abs() < 1e-12);
+        assert!((time(&["a", "b"]) - 0.202).abs() < 1e-12);
     }
 
     /// A link that is shared by 8 GPUs carries the data of those that take part.

@@ -138,7 +138,7 @@ pub struct ItemWork {
 const FITTABLE: [&str; 3] = ["half_speed_batch", "phase.share", "phase.switching"];
 
 /// The keys that the list `fitted` in an entry of `on` may contain, for one GPU.
-const FITTABLE_ON: [&str; 9] = [
+const FITTABLE_ON: [&str; 10] = [
     "startup",
     "host_per_batch",
     "host",
@@ -148,10 +148,11 @@ const FITTABLE_ON: [&str; 9] = [
     "memory_per_batch",
     "switching",
     "memory_activity",
+    "iteration",
 ];
 
 /// The phases that the simulator adds; a profile must not use their names.
-const RESERVED_PHASES: [&str; 3] = ["host", "startup", "exchange"];
+const RESERVED_PHASES: [&str; 4] = ["host", "startup", "wait", "exchange"];
 
 /// The maximum number of items in a run; more would take years on any GPU.
 pub(super) const MAX_ITEMS: u64 = 1_000_000_000;

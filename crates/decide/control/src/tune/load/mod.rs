@@ -84,6 +84,8 @@ pub(super) struct LoadSearch {
     /// The named phase of the job to which the load belongs, if any.
     pub(super) phase: Option<String>,
     strategy: Box<dyn Strategy>,
+    /// The share of the job's time that one trial of a setting takes; 0 until the reference is measured.
+    share_of_job: f64,
     /// The points among which the strategy chooses.
     pub(super) space: LoadSpace,
     /// Whether the device rejected the knob that was chosen first.
@@ -156,7 +158,8 @@ impl LoadSearch {
             starts_cold,
             deadline: f64::INFINITY,
             phase,
-            strategy: start_strategy(config, LoadSpace::Main),
+            strategy: start_strategy(config, LoadSpace::Main, 0.0),
+            share_of_job: 0.0,
             space: LoadSpace::Main,
             has_changed_knob: false,
             limit: None,
@@ -244,13 +247,19 @@ impl LoadSearch {
     /// and therefore all corrected outcomes.
     fn restart_strategy(&mut self, config: &TuneConfig) {
         let drift = self.drift();
-        self.strategy = start_strategy(config, self.space);
+        self.strategy = start_strategy(config, self.space, self.share_of_job);
         for window in self.tried.clone() {
             self.tell_strategy(config, &window, &drift);
         }
         for point in self.rejected.clone() {
             self.tell_rejection(config, point);
         }
+    }
+
+    /// Tells the strategy which share of the job's time one trial of a setting takes.
+    pub(super) fn set_share_of_job(&mut self, config: &TuneConfig, share: f64) {
+        self.share_of_job = share;
+        self.restart_strategy(config);
     }
 
     /// Tells the strategy that a point cannot be set.
@@ -372,11 +381,12 @@ impl LoadSearch {
 }
 
 /// Starts the strategy of the configuration, with the tuner's own limits on its evaluations.
-fn start_strategy(config: &TuneConfig, space: LoadSpace) -> Box<dyn Strategy> {
+fn start_strategy(config: &TuneConfig, space: LoadSpace, share_of_job: f64) -> Box<dyn Strategy> {
     let search = SearchOptions {
         max_evaluations: MAX_EVALUATIONS,
         acceptable_regret: ACCEPTABLE_REGRET,
         seed: config.seed,
+        share_of_job,
         ..SearchOptions::default()
     };
     let space = space.settings(config).clone();

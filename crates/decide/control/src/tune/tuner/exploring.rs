@@ -111,6 +111,8 @@ impl Tuner {
         }
         self.load.record_trial(&self.config, &window);
         if task == Task::Reference {
+            let share = self.share_of_trial(now);
+            self.load.set_share_of_job(&self.config, share);
             self.load.limit = Some(self.load_limit(&window));
             if let Some(reason) = self.reason_to_give_up(now, &window) {
                 return self.give_up(now, reason);
@@ -206,6 +208,13 @@ impl Tuner {
                 Some(Seconds::new(now + (items - done).max(0.0) / rate))
             }
         }
+    }
+
+    /// The share of the job's remaining time that one trial of a setting takes, the change and its settling included.
+    fn share_of_trial(&self, now: f64) -> f64 {
+        let job = self.job_time(now).map_or(USUAL_JOB_TIME, Seconds::get);
+        let trial = self.config.settle.get() + TRIAL_WINDOW.1;
+        trial / (job - now).max(trial)
     }
 
     /// Whether a measurement window confirms the choice of an earlier run. Notifies the user of the result.

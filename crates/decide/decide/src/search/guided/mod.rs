@@ -85,6 +85,8 @@ struct Assessment {
     /// The point whose evaluation is expected to improve the recommendation most; absent if no point may be
     /// evaluated.
     next: Option<usize>,
+    /// Whether some evaluation is expected to gain more than the job loses meanwhile.
+    is_worth_its_cost: bool,
     /// Whether more evaluations cannot lower the risk that the best point breaks a limit: there are limits, and no
     /// evaluation is expected to gain anything.
     is_limit_risk_irreducible: bool,
@@ -160,7 +162,7 @@ impl Guided {
         let is_good =
             assessment.regret < self.options.acceptable_regret && assessment.risk < max_risk;
         self.log.evaluations() >= MIN_EVALUATIONS
-            && (is_good || assessment.is_limit_risk_irreducible)
+            && (is_good || assessment.is_limit_risk_irreducible || !assessment.is_worth_its_cost)
     }
 
     /// Evaluates every point in turn; used if time or energy is unknown and there is therefore nothing to model.
@@ -219,8 +221,11 @@ impl Guided {
                 .max_by(|a, b| scores[*a].total_cmp(&scores[*b]))
         };
         let is_new = |index: usize| !self.options.is_replay || !is_measured(index);
-        let mut next = greatest(&gains, &is_new);
+        let costs = self.evaluation_costs(&objective, &posterior.samples, best);
+        let net_gains: Vec<f64> = gains.iter().zip(&costs).map(|(a, b)| a - b).collect();
+        let mut next = greatest(&net_gains, &is_new);
         let gain = next.map_or(0.0, |next| gains[next]);
+        let is_worth_its_cost = next.is_none_or(|next| costs[next] == 0.0 || net_gains[next] > 0.0);
         if self.options.is_replay && self.options.prior.is_empty() {
             let distances = self.distances_to_measurements(&active, &measurements);
             let is_equal_gain = |index: usize| is_new(index) && gains[index] >= EQUAL_GAIN * gain;
@@ -242,11 +247,30 @@ impl Guided {
             regret_bound: quantile.copied().unwrap_or(regret).max(regret),
             risk: poor.count() as f64 / count,
             next: next.map(|index| active[index]),
+            is_worth_its_cost,
             is_limit_risk_irreducible: !modelled.is_empty() && gain < NEGLIGIBLE_GAIN,
             is_steep: (0..active.len()).any(|index| {
                 is_neighbour(index) && objective.relative_loss(index, best) > STEEP_LOSS
             }),
         })
+    }
+
+    /// For each point, what the job is expected to lose while the point is evaluated instead of the best one, as a share
+    /// of the objective of the whole job. At a slower point an evaluation takes longer.
+    fn evaluation_costs(
+        &self,
+        objective: &ObjectiveSamples,
+        samples: &[Vec<f64>],
+        best: usize,
+    ) -> Vec<f64> {
+        let share = self.options.share_of_job;
+        let times = |point: usize| samples.iter().map(move |sample| libm::exp(sample[point]));
+        let slowdown = |point: usize| times(point).sum::<f64>() / samples.len() as f64;
+        let cost = |point: usize| match share > 0.0 {
+            true => share * slowdown(point) * objective.relative_loss(point, best),
+            false => 0.0,
+        };
+        (0..objective.points()).map(cost).collect()
     }
 
     /// Draws samples of time and energy at the active points from the posterior.

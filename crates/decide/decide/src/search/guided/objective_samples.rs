@@ -85,6 +85,11 @@ impl ObjectiveSamples {
         }
     }
 
+    /// The number of points.
+    pub(super) const fn points(&self) -> usize {
+        self.points
+    }
+
     /// The point with the least expected cost, among the levels that have measurements.
     pub(super) fn best(&self) -> usize {
         let order = |a: &usize, b: &usize| self.means[*a].total_cmp(&self.means[*b]);

@@ -1,0 +1,77 @@
+//! What three evaluations can reach on measured curves: the reference and two other caps.
+//!
+//! Where a job draws less than the lowest cap, no cap has an effect, and what differs between the points is noise. No
+//! search can know which of them is best there; the best that it can do is to be right on all other curves.
+
+use anyhow::{Context, Result};
+use sweetspot_benchmarks::OBJECTIVES;
+use sweetspot_benchmarks::curves::{Curve, measured_curves};
+use sweetspot_decide::Objective;
+
+use super::objective_values;
+
+/// Jobs that draw at most this many watts on average are far below the lowest caps of 100 W (V100) and 125 W (P100). The
+/// next ones draw 92 W, where peaks reach the cap.
+const IDLE_POWER: f64 = 76.0;
+/// A choice counts as right within this share of the best point.
+const TOLERANCE: f64 = 0.01;
+
+/// Prints, for each measured GPU and objective, the share of curves on which the best of three evaluations can be within
+/// 1 % of the best point.
+pub fn print() -> Result<()> {
+    for gpu in ["v100", "p100"] {
+        let Some(curves) = measured_curves(gpu)? else {
+            println!("{gpu}: the measured curves are absent");
+            continue;
+        };
+        let (flat, effective): (Vec<&Curve>, Vec<&Curve>) =
+            curves.iter().partition(|curve| !has_effect(curve));
+        println!(
+            "{gpu}: {} curves, on {} of them the job draws less than the lowest cap",
+            curves.len(),
+            flat.len()
+        );
+        for objective in OBJECTIVES {
+            let pairs = pairs(curves[0].caps.len() - 1);
+            let mut right = Vec::new();
+            for pair in &pairs {
+                let mut count = 0;
+                for curve in &flat {
+                    count += usize::from(is_right(curve, objective, pair)?);
+                }
+                right.push(count);
+            }
+            let random = right.iter().sum::<usize>() as f64 / pairs.len() as f64;
+            let hindsight = right.iter().copied().max().unwrap_or(0) as f64;
+            let share = |flat: f64| 100.0 * (effective.len() as f64 + flat) / curves.len() as f64;
+            println!(
+                "  {objective}: with all other curves right and two random caps {:.1} %, with the two caps that turn out best {:.1} %",
+                share(random),
+                share(hindsight)
+            );
+        }
+    }
+    Ok(())
+}
+
+/// Whether a cap has an effect: the job draws more than [`IDLE_POWER`] at some cap.
+fn has_effect(curve: &Curve) -> bool {
+    let powers = curve.points.iter();
+    let mut powers = powers.filter_map(|point| Some((point.energy? / point.time).get()));
+    powers.any(|power| power > IDLE_POWER)
+}
+
+/// All pairs of two different points below `count`.
+fn pairs(count: usize) -> Vec<[usize; 2]> {
+    let all = (0..count).flat_map(|a| (a + 1..count).map(move |b| [a, b]));
+    all.collect()
+}
+
+/// Whether the best of the reference and two other points is within [`TOLERANCE`] of the best point.
+fn is_right(curve: &Curve, objective: Objective, pair: &[usize; 2]) -> Result<bool> {
+    let reference = curve.points.last().context("the curve has no points")?;
+    let (values, best) = objective_values(&curve.points, reference, objective)?;
+    let own = pair.iter().copied().chain([values.len() - 1]);
+    let own = own.filter_map(|point| values.get(point).copied());
+    Ok(own.fold(f64::INFINITY, f64::min) <= best * (1.0 + TOLERANCE))
+}

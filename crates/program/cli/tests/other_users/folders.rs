@@ -1,0 +1,100 @@
+//! Folders that another user has made first, and root's journal.
+
+use std::os::unix::fs::PermissionsExt;
+
+use super::{ATTACKER, SharedMachine, VICTIM, errors, is_root, output_within};
+
+#[test]
+fn a_folder_that_another_user_made_first_is_not_used() {
+    if !is_root("a folder of another user") {
+        return;
+    }
+    let machine = SharedMachine::new();
+    machine.give_gpus_to(VICTIM);
+    let trap = machine.path("tmp").join(format!("sweetspot-{VICTIM}"));
+    let make = format!(
+        "mkdir -m 777 {0} && mkfifo -m 666 {0}/a.journal",
+        trap.display()
+    );
+    let mut attacker = machine.as_user(ATTACKER, "sh");
+    assert!(attacker.args(["-c", &make]).status().unwrap().success());
+    let mut victim = machine.as_user(VICTIM, &machine.program());
+    victim.args(["run", "--power-cap", "200W", "--", "true"]);
+    let output = output_within(victim, 20).expect("the command does not hang");
+    assert_eq!(output.status.code(), Some(0), "{}", errors(&output));
+    assert_eq!(machine.host.writes().lines().count(), 2, "set and restored");
+    assert_eq!(std::fs::read_dir(&trap).unwrap().count(), 1, "untouched");
+    let own = machine
+        .path(&VICTIM.to_string())
+        .join(".local/state/sweetspot/guard");
+    assert_eq!(own.metadata().unwrap().permissions().mode() & 0o777, 0o700);
+    // What is unknown because of the trap does not concern this user.
+    let mut restore = machine.as_user(VICTIM, &machine.program());
+    restore.arg("restore");
+    let output = output_within(restore, 20).expect("the command does not hang");
+    assert_eq!(output.status.code(), Some(0), "{}", errors(&output));
+}
+
+#[test]
+fn a_users_own_journal_in_the_temporary_directory_is_used_and_private() {
+    if !is_root("the journal of a user") {
+        return;
+    }
+    let machine = SharedMachine::new();
+    machine.give_gpus_to(VICTIM);
+    let script = format!(
+        "umask 0; {} run --power-cap 200W -- sh -c 'stat -c %a%F $TMPDIR/sweetspot-{VICTIM} $TMPDIR/sweetspot-{VICTIM}/*'",
+        machine.program()
+    );
+    let mut victim = machine.as_user(VICTIM, "sh");
+    victim.args(["-c", &script]);
+    let output = output_within(victim, 20).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", errors(&output));
+    let modes = String::from_utf8_lossy(&output.stdout);
+    let modes: Vec<&str> = modes.lines().collect();
+    assert_eq!(
+        modes,
+        ["700directory", "600regular file", "600regular file"]
+    );
+}
+
+#[test]
+fn root_is_not_stopped_by_another_users_lock_and_unknown_is_no_all_clear() {
+    if !is_root("locks of other users") {
+        return;
+    }
+    let machine = SharedMachine::new();
+    let program = machine.program();
+    let setpriv = format!("setpriv --reuid {ATTACKER} --clear-groups --");
+    let script = format!(
+        "{program} run --power-cap 200W -- sh -c 'kill -STOP $PPID; kill -9 $(cut -d\" \" -f4 /proc/$PPID/stat); kill -9 $PPID'; sleep 0.3; \
+         ls -ld /var/lib/sweetspot/journal >&2; \
+         {setpriv} sh -c 'flock -n /var/lib/sweetspot/journal/*.lock true' 2>/dev/null && echo locked; \
+         {setpriv} {program} restore; echo restore $?; \
+         {setpriv} {program} doctor >/dev/null; echo doctor $?; \
+         {program} restore; echo root $?"
+    );
+    let output = output_within(
+        machine.container(&["--pid", "--fork", "--mount-proc"], &script),
+        40,
+    );
+    let output = output.expect("nothing hangs");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(!text.contains("locked"), "{text}");
+    assert!(
+        text.contains("restore 1") && text.contains("doctor 1"),
+        "{text} {}",
+        errors(&output)
+    );
+    assert!(
+        text.contains("now restored") && text.contains("root 0"),
+        "{text} {}",
+        errors(&output)
+    );
+    assert!(
+        errors(&output).contains("unknown whether root's guards"),
+        "{}",
+        errors(&output)
+    );
+    assert_eq!(machine.cap(), 300.0);
+}
