@@ -117,4 +117,4 @@ Examples:
   sweetspot tune --export-json tune.json --export-svg tune.svg -- python train.py
   sweetspot tune --device 0,1 -- torchrun --nproc-per-node 2 train.py
   sweetspot tune --simulate v100 --network resnet50
-  sweetspot tune --simulate titan_x_pascal:2,titan_x_maxwell:2 --network resnet_im --objective energy";
+  sweetspot tune --simulate titan_x_pascal:2,titan_x_maxwell:2 --network resnet_im";
