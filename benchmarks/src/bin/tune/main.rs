@@ -5,18 +5,21 @@
 //! to end at every setting. FIRST chooses other seeds and other random workloads, so that a change that was developed with
 //! some of them can be checked with others. RANDOM is the number of seeds for each random workload, 1 if it is not given.
 //! SECONDS is the length of a job at the reference, 600 if it is not given: what exploring costs weighs more in a short job.
+//!
+//! `--bin tune several [FIRST [MIXES [KNOB]]]` compares one setting for all GPUs of a job with one for each, on unlike GPUs.
 #![cfg_attr(
     not(test),
     deny(clippy::unwrap_used, clippy::expect_used, clippy::panic)
 )]
 
+mod several;
 mod statistics;
 
 use std::ops::Range;
 
 use anyhow::{Context, Result};
 use sweetspot_benchmarks::{GPUS, NETWORKS, OBJECTIVES};
-use sweetspot_control::tune::{TuneKnob, TuneRequest, TuneSpace};
+use sweetspot_control::tune::{SettingsScope, TuneKnob, TuneRequest, TuneSpace};
 use sweetspot_decide::search::StrategyName;
 use sweetspot_decide::{Criteria, Objective, Outcome};
 use sweetspot_device::Settings;
@@ -31,6 +34,17 @@ use statistics::{Case, TuneStatistics};
 const JOB_TIME: Seconds = Seconds::new(600.0);
 
 fn main() -> Result<()> {
+    if std::env::args().nth(1).as_deref() == Some("several") {
+        let number = |index: usize, usual: u64| match std::env::args().nth(index) {
+            Some(text) => text.parse().context("FIRST and MIXES must be numbers"),
+            None => Ok(usual),
+        };
+        let knob = match std::env::args().nth(4) {
+            Some(text) => text.parse()?,
+            None => TuneKnob::PowerCap,
+        };
+        return several::compare_settings(number(2, 0)?, number(3, 20)?, knob);
+    }
     let seeds: u64 = match std::env::args().nth(1) {
         Some(text) => text.parse().context("SEEDS must be a number")?,
         None => 3,
@@ -133,6 +147,7 @@ fn random_job(number: u64, time: Seconds) -> Result<(String, JobSequence)> {
 fn request(objective: Objective, knob: TuneKnob, seed: u64) -> TuneRequest {
     TuneRequest {
         knob,
+        settings: SettingsScope::default(),
         criteria: Criteria::from(objective),
         strategy: StrategyName::Guided,
         budget: Ratio::new(0.05),

@@ -162,7 +162,9 @@ fn after_giving_up(args: &TuneArgs, reason: &GiveUpReason) -> (&'static str, Str
         }
         GiveUpReason::NothingHelps(_) => ("What limits it:", "measure"),
         GiveUpReason::SettingsRejected(_) => ("What may be set, and how:", "doctor"),
-        GiveUpReason::ChangedExternally(_) => ("The settings at the moment:", "devices"),
+        GiveUpReason::ChangedExternally(_) | GiveUpReason::Lost(_) => {
+            ("The settings at the moment:", "devices")
+        }
         GiveUpReason::CapDoesNotBind { .. }
         | GiveUpReason::TooShort { .. }
         | GiveUpReason::TooNoisy(_) => EACH_SETTING_IN_A_RUN,

@@ -31,6 +31,7 @@ pub fn run(args: TuneArgs) -> Result<Outcome> {
     let criteria = criteria(&args)?;
     let request = TuneRequest {
         knob: args.knob,
+        settings: args.settings,
         criteria,
         strategy: args.strategy,
         budget: args.budget,

@@ -19,6 +19,8 @@ pub struct Tuning {
     pub devices: Vec<Device>,
     /// The name of the knob that was tuned.
     pub knob: String,
+    /// Whether the devices could get settings of their own (`each`) or all got the same (`same`).
+    pub settings: String,
     /// The name of the objective that was optimised.
     pub objective: String,
     /// The limits that the chosen setting must meet, as on the command line.
@@ -84,7 +86,7 @@ pub enum TuningStatus {
 }
 
 /// A device that was tuned.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Device {
     /// The UUID of the device.
     pub uuid: String,
@@ -92,9 +94,17 @@ pub struct Device {
     pub name: String,
     /// The backend that reads and sets the device.
     pub backend: String,
+    /// The settings of this device that all others are compared with.
+    pub reference: DeviceSettings,
+    /// The settings of this device that were chosen last; absent if none were chosen.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub choice: Option<DeviceSettings>,
+    /// The energy of this device in the run, in joules.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub energy_j: Option<f64>,
 }
 
-/// The settings of a device.
+/// The settings of a device, or of all devices.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct DeviceSettings {
     /// The power cap in watts; absent if it is not tuned.
@@ -103,6 +113,9 @@ pub struct DeviceSettings {
     /// The core clock in MHz; absent if it is not tuned.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub core_clock_mhz: Option<f64>,
+    /// The settings of each device, in the order of `devices`, if they differ; the other keys are then absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub each: Option<Vec<DeviceSettings>>,
 }
 
 /// A fraction and its uncertainty.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use sweetspot_device::{Actuator, Descriptor, Device, Shortfall, VirtualClock};
+use sweetspot_device::{Actuator, Descriptor, Device, Settings, Shortfall, VirtualClock};
 use sweetspot_predict::find_workload;
 use sweetspot_sim::{
     AllReduce, GpuProfile, GradientExchange, GroupOutcome, Job, JobError, JobRequest, NodeProfile,
@@ -133,9 +133,25 @@ impl SimulatedJob {
         seed: Option<Seed>,
         sink: &mut (impl StretchSink + ?Sized),
     ) -> Result<Result<GroupOutcome, Failure>, SimulationError> {
+        let settings = (0..configuration.gpus as usize).map(|gpu| configuration.settings(gpu));
+        self.simulate_at(
+            configuration.batch(),
+            &settings.collect::<Vec<_>>(),
+            seed,
+            sink,
+        )
+    }
+
+    /// Simulates one run, as [`Self::simulate`] does, on as many GPUs as there are settings.
+    pub fn simulate_at(
+        &self,
+        batch: Option<u64>,
+        settings: &[Settings],
+        seed: Option<Seed>,
+        sink: &mut (impl StretchSink + ?Sized),
+    ) -> Result<Result<GroupOutcome, Failure>, SimulationError> {
         let clock = Arc::new(VirtualClock::default());
-        let count = configuration.gpus as usize;
-        let batch = configuration.batch();
+        let count = settings.len();
         let batch = batch.unwrap_or(self.workload.profile.batch);
         let jobs = match self.jobs(batch, count, seed) {
             Err(SimulationError::Placement(PlacementError {
@@ -151,7 +167,7 @@ impl SimulatedJob {
         for (index, gpu) in self.gpus[..count].iter().enumerate() {
             let profile = gpu.profile.clone();
             let mut gpu = SimulatedGpu::new(index as u64, profile, clock.clone());
-            if let Err(problem) = gpu.apply(&configuration.settings(index)) {
+            if let Err(problem) = gpu.apply(&settings[index]) {
                 return failed(problem.to_string());
             }
             gpus.push(gpu);

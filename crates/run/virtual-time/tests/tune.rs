@@ -1,7 +1,7 @@
 //! `tune` in virtual time, compared with the same job without noise at every setting.
 
 use sweetspot_control::tune::{
-    EarlierChoice, GiveUpReason, RatioInterval, TuneKnob, TuneNotice, TuneRequest, TuneSpaceError,
+    EarlierChoice, GiveUpReason, RatioInterval, SettingsScope, TuneKnob, TuneNotice, TuneRequest,
     TunedJob,
 };
 use sweetspot_decide::search::StrategyName;
@@ -25,6 +25,7 @@ fn job(gpu: &str, networks: &[&str]) -> JobSequence {
 fn request(criteria: impl Into<Criteria>, seed: u64) -> TuneRequest {
     TuneRequest {
         knob: TuneKnob::PowerCap,
+        settings: SettingsScope::default(),
         criteria: criteria.into(),
         strategy: StrategyName::Guided,
         budget: Ratio::new(0.05),
@@ -219,12 +220,6 @@ fn short_jobs_and_mixed_gpus_are_reported() {
     let shorter = JobSequence::new(&[spec("v100", 1_280)], None).unwrap();
     let tuned = run(&request(Objective::Edp, 1), &shorter).unwrap();
     assert!(tuned.tuned.ended_early);
-    let mixed = JobSequence::new(&[spec("v100,quadro_rtx_6000", 8_000)], None).unwrap();
-    let mixed = run(&request(Objective::Edp, 1), &mixed);
-    assert!(matches!(
-        mixed,
-        Err(SimulationError::TuneSpace(TuneSpaceError::MixedGpus(_)))
-    ));
     let both = JobSequence::new(&[spec("v100:2", 400_000)], None).unwrap();
     let tuned = run(&request(Objective::Edp, 1), &both).unwrap();
     assert!(
@@ -254,4 +249,41 @@ fn an_earlier_choice_is_confirmed_sooner() {
     let confirmed =
         |(_, notice): &(Seconds, TuneNotice)| matches!(notice, TuneNotice::RememberedConfirmed(_));
     assert!(second.tuned.notices.iter().any(confirmed));
+}
+
+#[test]
+fn unlike_gpus_get_settings_of_their_own_and_the_job_is_as_fast() {
+    let names = ["titan_x_pascal", "titan_x_maxwell"];
+    let gpus = names.map(|name| find_gpu(name).unwrap()).to_vec();
+    let workload = find_workload("resnet_im", Some("multi_gpu_2018"), &Variant::default()).unwrap();
+    let job = JobSequence::on_gpus(gpus, vec![workload], JOB).unwrap();
+    let tuned = |settings: SettingsScope| {
+        let criteria = Criteria {
+            limits: vec!["time<=+5%".parse().unwrap()],
+            ..Criteria::from(Objective::Energy)
+        };
+        let request = TuneRequest {
+            settings,
+            ..request(criteria, 7)
+        };
+        let tuned = run(&request, &job).unwrap();
+        let choice = tuned.choice().unwrap();
+        let (time, energy, _) = job
+            .outcome_at_each(0, &tuned.settings_of_gpus[choice])
+            .unwrap();
+        (tuned, time.get(), energy.get())
+    };
+    let (same, same_time, same_energy) = tuned(SettingsScope::Same);
+    let (each, time, energy) = tuned(SettingsScope::Each);
+    assert_eq!(same.differing_settings(same.choice().unwrap()), None);
+    assert!(each.differing_settings(each.choice().unwrap()).is_some());
+    assert!(time < 1.01 * same_time, "{time} s, {same_time} s");
+    assert!(energy < 0.97 * same_energy, "{energy} J, {same_energy} J");
+    let of_gpus: f64 = each
+        .energy_of_gpus
+        .iter()
+        .flatten()
+        .map(|own| own.get())
+        .sum();
+    assert!((of_gpus / each.energy.unwrap().get() - 1.0).abs() < 1e-9);
 }

@@ -2,7 +2,9 @@
 //! and every core clock.
 
 use sweetspot_control::limit::{CapEffect, Limit};
-use sweetspot_control::tune::{GiveUpReason, TuneKnob, TuneNotice, TuneRequest, TunedJob};
+use sweetspot_control::tune::{
+    GiveUpReason, SettingsScope, TuneKnob, TuneNotice, TuneRequest, TunedJob,
+};
 use sweetspot_decide::search::StrategyName;
 use sweetspot_decide::{Objective, Outcome};
 use sweetspot_device::Settings;
@@ -15,6 +17,7 @@ const JOB: Seconds = Seconds::new(600.0);
 fn request(knob: TuneKnob, objective: Objective) -> TuneRequest {
     TuneRequest {
         knob,
+        settings: SettingsScope::default(),
         criteria: objective.into(),
         strategy: StrategyName::Guided,
         budget: Ratio::new(0.05),

@@ -5,7 +5,7 @@ use sweetspot_decide::search::StrategyName;
 use sweetspot_device::{Descriptor, Settings};
 use sweetspot_quantity::{Joules, Seconds, Watts};
 
-use super::{TuneKnob, TuneOutcome};
+use super::{SettingsScope, TuneKnob, TuneOutcome, TuneSpace};
 
 /// The result of tuning a job, with the settings and devices that were used.
 #[derive(Clone, Debug)]
@@ -20,9 +20,14 @@ pub struct TunedJob {
     pub criteria: Criteria,
     /// The strategy that chose which settings to try.
     pub strategy: StrategyName,
-    /// The settings of each point of the search space.
+    /// Whether the GPUs could get settings of their own.
+    pub scope: SettingsScope,
+    /// The settings of each point for all GPUs. For a point that gives GPUs settings of their own: those of the point
+    /// from which it was derived.
     pub settings: Vec<Settings>,
-    /// The name of each point of the search space for display, such as `180 W`.
+    /// The settings of each point on each GPU.
+    pub settings_of_gpus: Vec<Vec<Settings>>,
+    /// The name of each point for display, such as `180 W` or `215/180 W`.
     pub labels: Vec<String>,
     /// The index of the point that all others were compared with.
     pub reference: usize,
@@ -32,6 +37,8 @@ pub struct TunedJob {
     pub time: Seconds,
     /// The energy of all GPUs over the job, if it is known.
     pub energy: Option<Joules>,
+    /// The energy of each GPU over the job, as far as it is known.
+    pub energy_of_gpus: Vec<Option<Joules>>,
     /// The number of items that the job processed, if it is known.
     pub items: Option<f64>,
     /// The time at which each workload of a simulated job began, from the start of the job.
@@ -42,7 +49,42 @@ pub struct TunedJob {
     pub restored: bool,
 }
 
+/// The settings and names of all points of a tuned job.
+#[derive(Clone, Debug)]
+pub struct PointTable {
+    /// The settings of each point for all GPUs.
+    pub settings: Vec<Settings>,
+    /// The settings of each point on each GPU.
+    pub settings_of_gpus: Vec<Vec<Settings>>,
+    /// The name of each point.
+    pub labels: Vec<String>,
+}
+
+impl PointTable {
+    /// The points of a search space, followed by those at which each GPU had a setting of its own.
+    pub fn new(space: &TuneSpace, tuned: &TuneOutcome) -> Self {
+        let mut table = Self {
+            settings: space.settings.clone(),
+            settings_of_gpus: space.of_gpus.clone(),
+            labels: space.labels.clone(),
+        };
+        for point in &tuned.balanced {
+            table.settings.push(space.settings[point.base]);
+            table.settings_of_gpus.push(point.settings.clone());
+            table.labels.push(point.label.clone());
+        }
+        table
+    }
+}
+
 impl TunedJob {
+    /// The settings of each GPU at a point, if they differ between the GPUs.
+    pub fn differing_settings(&self, point: usize) -> Option<&[Settings]> {
+        let settings = self.settings_of_gpus.get(point)?;
+        let differs = settings.iter().any(|own| *own != settings[0]);
+        differs.then_some(settings)
+    }
+
     /// The index of the point that was chosen and set at the end of the job; `None` if no choice was made.
     pub fn choice(&self) -> Option<usize> {
         let last = self.tuned.last_choice().or(self.tuned.loads.last());

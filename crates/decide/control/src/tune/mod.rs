@@ -8,10 +8,12 @@
 //! It asks only for points of its search space, one at a time; every search ends; and it never overwrites a setting
 //! that somebody else changed. It has no clock, thread or device of its own.
 
+mod balance;
 mod criteria;
 mod drift;
 mod job;
 mod knob_choice;
+mod ladder;
 mod load;
 mod load_change;
 mod monitor;
@@ -25,11 +27,16 @@ mod tuner;
 mod window;
 
 pub use criteria::{find_unsupported_criterion, needs_progress, progress_requirement};
-pub use job::TunedJob;
+pub use job::{PointTable, TunedJob};
 pub use knob_choice::KnobChoice;
-pub use notice::{EarlyStop, GiveUpReason, PROGRESS_HELP, TuneNotice};
-pub use outcome::{DailySavings, ExploringCost, LoadOutcome, RatioInterval, Savings, TuneOutcome};
-pub use request::{EarlierChoice, TuneKnob, TuneKnobError, TuneRequest};
+pub use ladder::{GpuLadder, GpuLadders};
+pub use notice::{BalanceFailure, EarlyStop, GiveUpReason, PROGRESS_HELP, TuneNotice};
+pub use outcome::{
+    BalancedPoint, DailySavings, ExploringCost, LoadOutcome, RatioInterval, Savings, TuneOutcome,
+};
+pub use request::{
+    EarlierChoice, SettingsScope, SettingsScopeError, TuneKnob, TuneKnobError, TuneRequest,
+};
 pub use space::{TuneSpace, TuneSpaceError};
 pub use tuner::Tuner;
 pub use window::{TuneWindow, WindowPurpose};
@@ -58,6 +65,8 @@ pub struct TuneConfig {
     pub strategy: StrategyName,
     /// The number of GPUs of the job.
     pub gpus: u64,
+    /// The settings that each GPU can have by itself; absent if all GPUs get the same setting.
+    pub each: Option<GpuLadders>,
     /// The time from a change of the setting until readings are affected by the new setting alone.
     pub settle: Seconds,
     /// The maximum cost of exploring, as a share of the job's time or energy.
@@ -110,6 +119,13 @@ pub enum TuneEvent {
         /// The sum of the energy counters of all devices; only differences between two readings matter.
         total: Joules,
     },
+    /// The energy counter of each device was read; sent before [`TuneEvent::Energy`] if there are several devices.
+    EnergyOfEach {
+        /// The time at which the counters were read, since the start of the job.
+        at: Seconds,
+        /// The energy counter of each device; only differences between two readings matter.
+        totals: Vec<Joules>,
+    },
     /// The job reported its progress.
     Progress {
         /// The time at which the job reported, since the start of the job.
@@ -133,6 +149,8 @@ pub enum TuneEvent {
     },
     /// Another program changed a setting of a device; the text says which one.
     ChangedExternally(String),
+    /// A device or a rank of the job was lost; the text says which one.
+    Lost(String),
     /// The job ended.
     Ended,
     /// Time passed without another event; the caller sends it regularly.

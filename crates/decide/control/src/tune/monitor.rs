@@ -1,7 +1,7 @@
 //! The energy and the progress of a job over time, and the measurement windows taken from them.
 
 use sweetspot_decide::search::Noise;
-use sweetspot_quantity::{Seconds, Watts};
+use sweetspot_quantity::{Joules, Seconds, Watts};
 
 use super::load::Consumption;
 use super::noise::NoiseEstimate;
@@ -14,6 +14,8 @@ use crate::limit::{EvidenceSeries, EvidenceSpan, LoadEvidence};
 pub(super) struct LoadMonitor {
     /// The total energy of all devices over time, in joules.
     energy: CumulativeSeries,
+    /// The energy of each device over time, in joules; empty if there is only one.
+    energy_of_gpus: Vec<CumulativeSeries>,
     /// The total number of items over time.
     items: CumulativeSeries,
     /// What the counters of the devices tell about the load.
@@ -33,6 +35,24 @@ impl LoadMonitor {
     /// Records the total energy of all devices at a time.
     pub(super) fn record_energy(&mut self, at: f64, total: f64) {
         self.energy.push(at, total);
+    }
+
+    /// Records the energy of each device at a time.
+    pub(super) fn record_energy_of_gpus(&mut self, at: f64, totals: &[Joules]) {
+        self.energy_of_gpus
+            .resize_with(totals.len(), Default::default);
+        for (series, total) in self.energy_of_gpus.iter_mut().zip(totals) {
+            series.push(at, total.get());
+        }
+    }
+
+    /// The mean power of a device between two times, in watts; `None` if it is unknown.
+    pub(super) fn gpu_power(&self, gpu: usize, begin: Seconds, end: Seconds) -> Option<f64> {
+        let growth = self
+            .energy_of_gpus
+            .get(gpu)?
+            .growth(begin.get(), end.get())?;
+        (growth.rate > 0.0).then_some(growth.rate)
     }
 
     /// Records a total of items; a repeated total does not count as progress.
@@ -56,6 +76,9 @@ impl LoadMonitor {
     /// Drops readings and reports from before this time.
     pub(super) fn forget_before(&mut self, at: f64) {
         self.energy.forget_before(at);
+        for series in &mut self.energy_of_gpus {
+            series.forget_before(at);
+        }
         self.items.forget_before(at);
         self.limits.forget_before(Seconds::new(at));
     }

@@ -66,10 +66,32 @@ pub enum TuneNotice {
         /// Whether the setting is the reference, because no other one is better.
         nothing_better: bool,
     },
+    /// A setting of its own is looked for on each GPU, which takes about this time.
+    Balancing(Seconds),
+    /// Each GPU has a setting of its own.
+    Balanced {
+        /// The name of the settings, such as `215/180 W`.
+        label: String,
+        /// The share of the energy that they save compared with the setting for all GPUs.
+        saved: Ratio,
+    },
+    /// The GPUs keep one setting for all, for this reason.
+    NotBalanced(BalanceFailure),
     /// No tried setting meets the limits, so the reference stays set.
     OutsideLimits,
     /// The tuner stopped tuning for this reason.
     GaveUp(GiveUpReason),
+}
+
+/// The reason why the GPUs of a job get no settings of their own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BalanceFailure {
+    /// No GPU is so much faster than the others that slowing it down saves energy.
+    NothingToSpare,
+    /// The settings that were found made the job slower.
+    Slower,
+    /// The rest of the job is too short.
+    TooShort,
 }
 
 /// The reason why exploring ended before the strategy had converged.
@@ -108,6 +130,8 @@ pub enum GiveUpReason {
     SettingsRejected(String),
     /// Another program changed a setting of a device; the text says which one.
     ChangedExternally(String),
+    /// A device or a rank of the job was lost; the text says which one.
+    Lost(String),
 }
 
 impl Display for GiveUpReason {
@@ -141,6 +165,10 @@ impl Display for GiveUpReason {
             Self::ChangedExternally(what) => {
                 write!(f, "tuning stops, because a setting was changed: {what}")
             }
+            Self::Lost(what) => write!(
+                f,
+                "tuning stops, and the other GPUs get their default settings: {what}"
+            ),
         }
     }
 }
@@ -215,6 +243,24 @@ impl Display for TuneNotice {
                 "no setting is better than the reference: the job continues at {label}"
             ),
             Self::Holding { label, .. } => write!(f, "the job continues at {label}"),
+            Self::Balancing(time) => write!(
+                f,
+                "for about {time:.0}, each GPU is slowed down as far as the job stays as fast: a GPU that waits for a slower one wastes energy"
+            ),
+            Self::Balanced { label, saved } => write!(
+                f,
+                "each GPU has a setting of its own, and the job is as fast as before for {:.1} % less energy: {label}",
+                saved.get() * 100.0
+            ),
+            Self::NotBalanced(BalanceFailure::NothingToSpare) => f.write_str(
+                "the GPUs keep one setting for all: none is so much faster that slowing it down saves energy",
+            ),
+            Self::NotBalanced(BalanceFailure::Slower) => f.write_str(
+                "the GPUs keep one setting for all: with settings of their own the job was slower",
+            ),
+            Self::NotBalanced(BalanceFailure::TooShort) => f.write_str(
+                "the GPUs keep one setting for all: the rest of the job is too short to find one for each",
+            ),
             Self::OutsideLimits => {
                 f.write_str("no tried setting meets the limits: the job continues at the reference")
             }

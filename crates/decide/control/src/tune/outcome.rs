@@ -1,7 +1,7 @@
 //! The outcome of tuning a job.
 
 use sweetspot_decide::search::Noise;
-use sweetspot_device::Knob;
+use sweetspot_device::{Knob, Settings};
 use sweetspot_quantity::{Joules, Ratio, Seconds};
 
 use super::load::Consumption;
@@ -92,9 +92,22 @@ pub(super) struct PerItem {
     pub(super) noise: Noise,
 }
 
+/// A point that gives each GPU a setting of its own.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BalancedPoint {
+    /// The index of the point with one setting for all GPUs from which this one was derived.
+    pub base: usize,
+    /// The settings of each GPU.
+    pub settings: Vec<Settings>,
+    /// The name of the point for display, such as `215/180 W`.
+    pub label: String,
+}
+
 /// The outcome of tuning a job.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TuneOutcome {
+    /// The points that give each GPU a setting of its own. Their indices follow those of the search space.
+    pub balanced: Vec<BalancedPoint>,
     /// The loads of the job in chronological order; the last one was present at the end of the job.
     pub loads: Vec<LoadOutcome>,
     /// All measurement windows, in chronological order.

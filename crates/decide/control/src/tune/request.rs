@@ -8,7 +8,7 @@ use sweetspot_decide::search::StrategyName;
 use sweetspot_device::{Descriptor, Knob, Settings};
 use sweetspot_quantity::{Ratio, Seconds};
 
-use super::{JobLength, RememberedChoice, TuneConfig, TuneSpace};
+use super::{GpuLadders, JobLength, RememberedChoice, TuneConfig, TuneSpace};
 
 /// The knob, or the two knobs, that a tuner may set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -54,11 +54,49 @@ impl Display for TuneKnob {
     }
 }
 
+/// Whether the GPUs of a job get one setting or settings of their own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SettingsScope {
+    /// All GPUs get the same setting.
+    Same,
+    /// Each GPU gets a setting of its own, with which all GPUs finish their part of an iteration together.
+    #[default]
+    Each,
+}
+
+/// The text does not say whether GPUs get one setting or settings of their own.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("unknown settings `{0}`: use same (one setting for all GPUs) or each (one for each GPU)")]
+pub struct SettingsScopeError(String);
+
+impl FromStr for SettingsScope {
+    type Err = SettingsScopeError;
+
+    fn from_str(text: &str) -> Result<Self, SettingsScopeError> {
+        match text {
+            "same" => Ok(Self::Same),
+            "each" => Ok(Self::Each),
+            _ => Err(SettingsScopeError(text.to_owned())),
+        }
+    }
+}
+
+impl Display for SettingsScope {
+    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
+        f.pad(match self {
+            Self::Same => "same",
+            Self::Each => "each",
+        })
+    }
+}
+
 /// The options of tuning that the user gives.
 #[derive(Clone, Debug)]
 pub struct TuneRequest {
     /// The knob to tune.
     pub knob: TuneKnob,
+    /// Whether the GPUs of a job get one setting or settings of their own.
+    pub settings: SettingsScope,
     /// The objective and the limits of the choice.
     pub criteria: Criteria,
     /// The strategy that chooses which settings to try.
@@ -104,6 +142,10 @@ impl TuneRequest {
             criteria: self.criteria.clone(),
             strategy: self.strategy,
             gpus: count as u64,
+            each: match self.settings {
+                SettingsScope::Same => None,
+                SettingsScope::Each => GpuLadders::new(devices, space, self.knob),
+            },
             settle: settling_time(devices),
             budget: self.budget,
             job,
@@ -115,7 +157,7 @@ impl TuneRequest {
                     expected_regret: choice.expected_regret,
                 })
             }),
-            lowest_cap: space.lowest_cap.map(|cap| cap * count as f64),
+            lowest_cap: space.lowest_caps(),
             seed: self.seed,
         }
     }

@@ -1,17 +1,15 @@
 //! The settings that tuning can choose from, as points of a search space.
 
 use sweetspot_decide::search::{KnobKind as Coordinate, SearchSpace, SearchSpaceError};
-use sweetspot_device::{Descriptor, Domain, Knob, KnobDescriptor, Settings};
+use sweetspot_device::{Descriptor, Domain, Knob, KnobDescriptor, KnobRange, Settings};
 use sweetspot_quantity::{Megahertz, Quantity, Watts};
 
 use super::TuneKnob;
+use super::ladder::fit_to;
 
 /// Why no search space for tuning these GPUs can be created.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TuneSpaceError {
-    /// The GPUs are of several models, which this text lists.
-    #[error("tune needs GPUs of one kind, but these differ: {0}")]
-    MixedGpus(String),
     /// The GPU has no such knob, or it cannot be set.
     #[error("{device} has no {knob} that can be set; tune another knob")]
     NotSettable {
@@ -35,8 +33,11 @@ pub enum TuneSpaceError {
 pub struct TuneSpace {
     /// The points that the search may evaluate.
     pub space: SearchSpace,
-    /// The device settings of each point.
+    /// The device settings of each point, for all GPUs.
     pub settings: Vec<Settings>,
+    /// The device settings of each point on each GPU. They differ from [`Self::settings`] if a GPU of another model does
+    /// not support them.
+    pub of_gpus: Vec<Vec<Settings>>,
     /// The name of each point for display: `180 W`, or `180 W, 1200 MHz`.
     pub labels: Vec<String>,
     /// The lowest power cap of one GPU; absent if power caps are tuned together with another knob or not at all.
@@ -56,14 +57,10 @@ const MAX_VALUES: usize = 41;
 const MAX_VALUES_OF_TWO: usize = 13;
 
 impl TuneSpace {
-    /// Creates the search space for a knob of these GPUs, which must be of one model.
+    /// Creates the search space for a knob of these GPUs. A point gives all GPUs the same setting. GPUs of another model
+    /// get the nearest setting that they support, and never more than their own default.
     pub fn new(devices: &[Descriptor], knob: TuneKnob) -> Result<Self, TuneSpaceError> {
-        let device = &devices[0];
-        if devices.iter().any(|other| other.name != device.name) {
-            let mut names: Vec<String> = devices.iter().map(|device| device.name.clone()).collect();
-            names.dedup();
-            return Err(TuneSpaceError::MixedGpus(names.join(", ")));
-        }
+        let device = &common_range(devices);
         let (most_caps, most_clocks, knobs) = match knob {
             TuneKnob::PowerCap => (MAX_VALUES, 1, vec![Coordinate::PowerCap]),
             TuneKnob::CoreClock => (1, MAX_VALUES, vec![Coordinate::CoreClock]),
@@ -109,8 +106,15 @@ impl TuneSpace {
                 problem,
             })?;
         let lowest = caps.last().copied().flatten();
+        for needed in space_knobs(knob) {
+            let lacks = |device: &&Descriptor| device.knob(*needed).is_none();
+            if let Some(device) = devices.iter().find(lacks) {
+                return Err(not_settable(device, *needed));
+            }
+        }
         Ok(Self {
             space,
+            of_gpus: of_gpus(devices, &settings),
             settings,
             labels,
             lowest_cap: lowest.filter(|_| knob == TuneKnob::PowerCap),
@@ -139,6 +143,7 @@ impl TuneSpace {
         // The clock of the reference tells what the clocks are compared with.
         caps.labels[reference] = format!("{}, {}", caps.labels[reference], clocks.labels[0]);
         caps.settings.extend(clocks.settings.into_iter().skip(1));
+        caps.of_gpus.extend(clocks.of_gpus.into_iter().skip(1));
         caps.labels.extend(clocks.labels.into_iter().skip(1));
         caps.clocks = Some(clocks.space);
         Ok(caps)
@@ -154,10 +159,101 @@ impl TuneSpace {
         Self::new(&devices, TuneKnob::Auto)
     }
 
+    /// The sum of the lowest power caps of all GPUs; `None` if power caps are tuned together with another knob or not at
+    /// all.
+    pub fn lowest_caps(&self) -> Option<Watts> {
+        let lowest = self.lowest_cap?;
+        let at_lowest = self
+            .settings
+            .iter()
+            .rposition(|own| own.power_cap == Some(lowest))?;
+        let caps = self.of_gpus[at_lowest].iter().map(|own| own.power_cap);
+        caps.sum()
+    }
+
     /// The index of the point with these settings; `None` if there is none.
     pub fn find(&self, settings: &Settings) -> Option<usize> {
         self.settings.iter().position(|other| other == settings)
     }
+}
+
+/// A GPU whose knobs have the ranges of all these GPUs together; the GPU itself if all are of one model.
+fn common_range(devices: &[Descriptor]) -> Descriptor {
+    let mut common = devices[0].clone();
+    if devices.iter().all(|device| device.name == common.name) {
+        return common;
+    }
+    let names: Vec<&str> = devices.iter().map(|device| device.name.as_str()).collect();
+    common.name = names.join(", ");
+    for knob in &mut common.knobs {
+        match knob {
+            KnobDescriptor::PowerCap(range) => {
+                let ranges =
+                    devices
+                        .iter()
+                        .filter_map(|device| match device.knob(Knob::PowerCap) {
+                            Some(KnobDescriptor::PowerCap(range)) => Some(range),
+                            _ => None,
+                        });
+                *range = widest(ranges, range);
+            }
+            KnobDescriptor::CoreClock(range) => {
+                let ranges =
+                    devices
+                        .iter()
+                        .filter_map(|device| match device.knob(Knob::CoreClock) {
+                            Some(KnobDescriptor::CoreClock(range)) => Some(range),
+                            _ => None,
+                        });
+                *range = widest(ranges, range);
+            }
+            KnobDescriptor::MemoryClock(_) => {}
+        }
+    }
+    common
+}
+
+/// The range from the lowest value of all ranges up to their highest default.
+fn widest<'a, Q: Quantity + 'a>(
+    ranges: impl Iterator<Item = &'a KnobRange<Q>> + Clone,
+    first: &KnobRange<Q>,
+) -> KnobRange<Q> {
+    let lowest = |range: &KnobRange<Q>| match &range.domain {
+        Domain::Range { min, .. } => *min,
+        Domain::Levels(levels) => levels.first().copied().unwrap_or(range.default),
+    };
+    let least = |a: Q, b: Q| if b < a { b } else { a };
+    let most = |a: Q, b: Q| if b > a { b } else { a };
+    let min = ranges.clone().map(lowest).fold(lowest(first), least);
+    let default = ranges.map(|range| range.default).fold(first.default, most);
+    KnobRange {
+        domain: Domain::Range { min, max: default },
+        default,
+        readable: first.readable,
+    }
+}
+
+/// The knobs that a space needs on every GPU.
+const fn space_knobs(knob: TuneKnob) -> &'static [Knob] {
+    match knob {
+        TuneKnob::PowerCap => &[Knob::PowerCap],
+        TuneKnob::CoreClock => &[Knob::CoreClock],
+        TuneKnob::Both => &[Knob::PowerCap, Knob::CoreClock],
+        TuneKnob::Auto => &[],
+    }
+}
+
+/// The settings of each point on each GPU.
+fn of_gpus(devices: &[Descriptor], settings: &[Settings]) -> Vec<Vec<Settings>> {
+    let is_one_model = devices.iter().all(|device| device.name == devices[0].name);
+    let on_all = |settings: &Settings| {
+        let on = |device: &Descriptor| match is_one_model {
+            true => *settings,
+            false => fit_to(device, settings),
+        };
+        devices.iter().map(on).collect()
+    };
+    settings.iter().map(on_all).collect()
 }
 
 /// The power caps to try, in descending order from the default.

@@ -28,6 +28,7 @@ pub fn test_config(criteria: Criteria) -> TuneConfig {
         criteria,
         strategy: StrategyName::Guided,
         gpus: 1,
+        each: None,
         settle: Seconds::new(1.0),
         budget: Ratio::new(0.05),
         job: JobLength::Unknown,

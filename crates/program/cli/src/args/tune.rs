@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::Args;
-use sweetspot_control::tune::TuneKnob;
+use sweetspot_control::tune::{SettingsScope, TuneKnob};
 use sweetspot_decide::search::StrategyName;
 use sweetspot_quantity::{Ratio, Seconds};
 use sweetspot_session::measure::ProgressSource;
@@ -23,8 +23,7 @@ use super::sweep::parse_share;
 #[derive(Debug, Args)]
 #[command(after_help = TUNE_EXAMPLES)]
 pub struct TuneArgs {
-    /// The GPUs to use, which all get the same setting: all, or a list of indices or UUIDs [default: those in
-    /// CUDA_VISIBLE_DEVICES, else all].
+    /// The GPUs that the job uses: all, or a list of indices or UUIDs [default: those in CUDA_VISIBLE_DEVICES, else all].
     #[arg(long, value_name = "all|0,1|UUID,...")]
     pub device: Option<String>,
 
@@ -32,6 +31,12 @@ pub struct TuneArgs {
     /// of these two that works for the load), both.
     #[arg(long, value_name = "KNOB", default_value_t)]
     pub knob: TuneKnob,
+
+    /// Whether the GPUs of the job get one setting or settings of their own: same (one setting for all), each (after one
+    /// for all was chosen, each GPU is slowed down as far as the job stays as fast, so that unlike GPUs do not wait for
+    /// each other; takes about 20 s for each GPU).
+    #[arg(long, value_name = "same|each", default_value_t)]
+    pub settings: SettingsScope,
 
     /// Search strategy: guided, golden, linear, exhaustive.
     #[arg(long, value_name = "NAME", default_value_t = StrategyName::Guided)]
@@ -110,4 +115,6 @@ Examples:
   sweetspot tune --limit none -- python train.py
   sweetspot tune --knob core-clock --progress 'images/sec: ([0-9.]+)' -- ./benchmark
   sweetspot tune --export-json tune.json --export-svg tune.svg -- python train.py
-  sweetspot tune --simulate v100 --network resnet50";
+  sweetspot tune --device 0,1 -- torchrun --nproc-per-node 2 train.py
+  sweetspot tune --simulate v100 --network resnet50
+  sweetspot tune --simulate titan_x_pascal:2,titan_x_maxwell:2 --network resnet_im";

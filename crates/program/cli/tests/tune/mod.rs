@@ -3,6 +3,7 @@
 mod bad_input;
 mod counter_faults;
 mod knob;
+mod several;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};

@@ -9,16 +9,23 @@ use sweetspot_document::common::{SchemaName, TimeAndEnergy};
 use sweetspot_document::tune as document;
 use sweetspot_quantity::Ratio;
 
+use super::gpus::energy_of_gpu;
 use super::text::known_limit;
 use crate::measure::limits_json;
 
 /// Makes the document of a tuned run.
 pub fn tuning_json(job: &TunedJob) -> document::Tuning {
     let tuned = &job.tuned;
-    let devices = job.devices.iter().map(|device| document::Device {
+    let devices = job.devices.iter().enumerate();
+    let devices = devices.map(|(gpu, device)| document::Device {
         uuid: device.id.to_string(),
         name: device.name.clone(),
         backend: device.backend.clone(),
+        reference: settings(&job.settings_of_gpus[job.reference][gpu]),
+        choice: job
+            .choice()
+            .map(|choice| settings(&job.settings_of_gpus[choice][gpu])),
+        energy_j: energy_of_gpu(job, gpu).map(|energy| energy.get()),
     });
     let notices = tuned.notices.iter();
     let notices = notices.map(|(at, notice)| document::Notice {
@@ -32,6 +39,7 @@ pub fn tuning_json(job: &TunedJob) -> document::Tuning {
         workload: job.workload.clone(),
         devices: devices.collect(),
         knob: job.knob.to_string(),
+        settings: job.scope.to_string(),
         objective: job.criteria.objective.to_string(),
         limits: limits.map(ToString::to_string).collect(),
         strategy: job.strategy.to_string(),
@@ -39,8 +47,8 @@ pub fn tuning_json(job: &TunedJob) -> document::Tuning {
         reason: tuned.gave_up.as_ref().map(ToString::to_string),
         gave_up_at_s: tuned.gave_up_at.map(|at| at.get()),
         outside_limits: job.is_outside_limits().then_some(true),
-        reference: settings(&job.settings[job.reference]),
-        choice: job.choice().map(|choice| settings(&job.settings[choice])),
+        reference: point_settings(job, job.reference),
+        choice: job.choice().map(|choice| point_settings(job, choice)),
         expected_regret: last.and_then(|load| load.expected_regret).map(Ratio::get),
         against_reference: last.and_then(|load| load.savings.as_ref()).map(savings),
         whole: tuned
@@ -86,7 +94,20 @@ fn status(job: &TunedJob) -> document::TuningStatus {
 fn settings(settings: &Settings) -> document::DeviceSettings {
     document::DeviceSettings {
         power_cap_w: settings.power_cap.map(|cap| cap.get()),
+        each: None,
         core_clock_mhz: settings.core_clock.map(|clock| clock.get()),
+    }
+}
+
+/// The settings of all devices at a point.
+fn point_settings(job: &TunedJob, point: usize) -> document::DeviceSettings {
+    match job.differing_settings(point) {
+        Some(each) => document::DeviceSettings {
+            power_cap_w: None,
+            core_clock_mhz: None,
+            each: Some(each.iter().map(settings).collect()),
+        },
+        None => settings(&job.settings_of_gpus[point][0]),
     }
 }
 
@@ -129,7 +150,7 @@ fn load_json(job: &TunedJob, load: &LoadOutcome) -> document::Load {
         phase: load.phase.clone(),
         steady_since_s: load.steady_since.map(|at| at.get()),
         found_at_s: load.found_at.map(|at| at.get()),
-        choice: load.choice.map(|choice| settings(&job.settings[choice])),
+        choice: load.choice.map(|choice| point_settings(job, choice)),
         expected_regret: load.expected_regret.map(Ratio::get),
         gain: load.gain.map(Ratio::get),
         limits: known_limit(load).map(limits_json),
@@ -151,7 +172,7 @@ fn window_json(job: &TunedJob, window: &TuneWindow) -> document::Window {
             WindowPurpose::Explore => document::Purpose::Explore,
             WindowPurpose::Hold => document::Purpose::Hold,
         },
-        settings: settings(&job.settings[window.point]),
+        settings: point_settings(job, window.point),
         begin_s: window.begin.get(),
         end_s: window.end.get(),
         power_w: window.power.get(),

@@ -1,6 +1,7 @@
 //! `sweetspot tune`: a training run that is tuned while it runs.
 
 mod figure;
+mod gpus;
 mod json;
 mod savings;
 mod text;

@@ -7,6 +7,7 @@ use sweetspot_control::tune::{
     WindowPurpose, progress_requirement,
 };
 
+use super::gpus::{gpu_names, gpu_rows};
 use super::savings::savings_text;
 use crate::table::Table;
 use crate::text::{Line, Role, Text, change_role};
@@ -36,6 +37,10 @@ pub fn tuning_text(job: &TunedJob) -> Text {
             parts.push(text);
         }
     }
+    let gpus = gpu_rows(job);
+    if !gpus.is_empty() {
+        parts.push(gpus.into());
+    }
     parts.extend(savings_text(job));
     parts.push(ending_text(job));
     Text::from_parts(parts)
@@ -48,12 +53,8 @@ pub fn tuning_markdown(job: &TunedJob) -> String {
 
 /// The title: the job, its GPUs, and what was tuned for which objective.
 fn title(job: &TunedJob) -> String {
-    let device = &job.devices[0];
-    let gpus = match job.devices.len() {
-        1 => device.name.clone(),
-        count => format!("{count} x {}", device.name),
-    };
-    let simulated = match device.backend.as_str() {
+    let gpus = gpu_names(job);
+    let simulated = match job.devices[0].backend.as_str() {
         "sim" => " (simulated)",
         _ => "",
     };

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use sweetspot_control::limit::EvidenceSpan;
 use sweetspot_device::Moment;
-use sweetspot_measure::math::{EnergyEstimator, Span};
+use sweetspot_measure::math::{EnergyEstimator, GapReason, Span};
 use sweetspot_measure::{DeviceRecording, MethodChoice, Sampler};
 use sweetspot_quantity::{Joules, Seconds};
 
@@ -20,8 +20,10 @@ const READ_INTERVAL: Duration = Duration::from_millis(400);
 
 /// A reading of all GPUs.
 pub enum MeterReading {
-    /// The total energy since the start, at a moment.
-    Energy(Moment, Joules),
+    /// The energy of each GPU since the start, at a moment.
+    Energy(Moment, Vec<Joules>),
+    /// The GPU with this index no longer responds.
+    Lost(usize),
     /// What the counters tell about a span of time since the start.
     Limits(EvidenceSpan),
 }
@@ -75,11 +77,11 @@ impl EnergyMeter {
     }
 }
 
-/// The total energy of several devices, summed over consecutive time spans.
+/// The energy of each of several devices, summed over consecutive time spans.
 struct EnergySum {
     /// The moment up to which each device's energy is known.
     known_to: Vec<Moment>,
-    total: Joules,
+    totals: Vec<Joules>,
 }
 
 impl EnergySum {
@@ -87,11 +89,12 @@ impl EnergySum {
     /// is unknown.
     fn add(&mut self, recorded: &[DeviceRecording], to: Moment) -> Seconds {
         let mut unknown = Seconds::ZERO;
-        for (one, known_to) in recorded.iter().zip(&mut self.known_to) {
+        let sums = self.known_to.iter_mut().zip(&mut self.totals);
+        for (one, (known_to, total)) in recorded.iter().zip(sums) {
             let span = Span::new(*known_to, to);
             let energy = EnergyEstimator::new(&one.trace).energy(&span, MethodChoice::Auto);
             if let Ok(energy) = energy {
-                self.total += energy.value;
+                *total += energy.value;
                 *known_to = match energy.uncovered(&span).next() {
                     Some(_) => energy.covered.end.clamp(*known_to, to),
                     None => to,
@@ -110,10 +113,12 @@ fn read_until_stopped(
     stop: &AtomicBool,
     readings: &Sender<MeterReading>,
 ) -> Seconds {
+    let count = sampler.latest().len();
     let mut sum = EnergySum {
-        known_to: vec![began; sampler.latest().len()],
-        total: Joules::ZERO,
+        known_to: vec![began; count],
+        totals: vec![Joules::ZERO; count],
     };
+    let mut lost = vec![false; count];
     let mut limits = EvidenceReader::default();
     loop {
         let is_last = stop.load(Ordering::Acquire);
@@ -129,8 +134,15 @@ fn read_until_stopped(
         if let Some(span) = limits.next_span(&recorded, began) {
             let _ = readings.send(MeterReading::Limits(span));
         }
+        for (index, (one, is_lost)) in recorded.iter().zip(&mut lost).enumerate() {
+            let gaps = &one.trace.gaps;
+            if !*is_lost && gaps.iter().any(|gap| gap.reason == GapReason::Lost) {
+                *is_lost = true;
+                let _ = readings.send(MeterReading::Lost(index));
+            }
+        }
         // Energy that is unknown now may be known with the next reading.
-        let energy = MeterReading::Energy(to, sum.total);
+        let energy = MeterReading::Energy(to, sum.totals.clone());
         if unknown <= Seconds::ZERO && readings.send(energy).is_err() || is_last {
             return unknown;
         }

@@ -5,6 +5,7 @@ mod error;
 mod limits;
 mod meter;
 mod phases;
+mod ranks;
 mod real;
 mod tune_loop;
 
@@ -78,8 +79,10 @@ fn fingerprint(
     workload: &str,
     simulated: bool,
 ) -> Fingerprint {
+    let mut names: Vec<&str> = devices.iter().map(|device| device.name.as_str()).collect();
+    names.dedup();
     Fingerprint {
-        gpu: devices[0].name.clone(),
+        gpu: names.join(", "),
         gpus: devices.len(),
         simulated,
         workload: workload.to_owned(),

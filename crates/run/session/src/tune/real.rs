@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use sweetspot_control::tune::{
-    EarlierChoice, JobLength, TuneConfig, TuneRequest, TuneSpace, TunedJob, Tuner,
+    EarlierChoice, JobLength, PointTable, TuneConfig, TuneRequest, TuneSpace, TunedJob, Tuner,
 };
 use sweetspot_device::{Descriptor, Knob, MigSlices, MonotonicClock};
 use sweetspot_guard::GuardError;
@@ -74,17 +74,22 @@ pub fn tune(
         (_, run) => run.map_err(|problem| problem.after_release(&restored))?,
     };
     let ended = run.outcome.ended;
+    let tuned = run.end.tuner.finish();
+    let points = PointTable::new(&space, &tuned);
     let job = TunedJob {
         workload,
         knob: request.knob,
+        scope: request.settings,
         criteria: request.criteria.clone(),
         strategy: request.strategy,
-        settings: space.settings.clone(),
-        labels: space.labels.clone(),
+        settings: points.settings,
+        settings_of_gpus: points.settings_of_gpus,
+        labels: points.labels,
         reference: space.space.reference(),
         time: (run.outcome.exited - run.end.began).max(Seconds::ZERO),
-        tuned: run.end.tuner.finish(),
+        tuned,
         energy: run.end.energy,
+        energy_of_gpus: run.end.energy_of_gpus,
         items: run.items,
         begins: vec![Seconds::ZERO],
         power: run.end.power,
@@ -111,7 +116,7 @@ fn settable_space(
     lease: &mut Lease<'_>,
 ) -> Result<TuneSpace, SessionError> {
     let reference = space.space.reference();
-    let refused = match PointSetter::new(space, gpus).set(lease, reference) {
+    let refused = match PointSetter::new(space, gpus).set(lease, reference, None) {
         Ok(()) => return Ok(space.clone()),
         Err(refused @ GuardError::Refused(_)) if space.clocks.is_some() => refused,
         Err(problem) => return Err(problem.into()),
@@ -120,8 +125,8 @@ fn settable_space(
     let mut setter = PointSetter::new(&clocks, gpus);
     let lowest = clocks.settings.len() - 1;
     // A lock that is set and reset shows whether clocks can be changed; the highest one has the least effect.
-    let test = setter.set(lease, lowest.min(1));
-    match test.and_then(|()| setter.set(lease, clocks.space.reference())) {
+    let test = setter.set(lease, lowest.min(1), None);
+    match test.and_then(|()| setter.set(lease, clocks.space.reference(), None)) {
         Ok(()) => Ok(clocks),
         Err(_) => Err(refused.into()),
     }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use sweetspot_control::tune::{TuneAction, TuneEvent, TuneSpace, Tuner, TuningState};
-use sweetspot_device::{Clock, Moment, MonotonicClock};
+use sweetspot_device::{Clock, Moment, MonotonicClock, Settings};
 use sweetspot_guard::GuardError;
 use sweetspot_link::Tuning as LinkTuning;
 use sweetspot_quantity::{Joules, Seconds, Watts};
@@ -14,9 +14,10 @@ use sweetspot_workload::{
 
 use super::meter::{EnergyMeter, MeterReading};
 use super::phases::PhaseTracker;
-use crate::SessionError;
+use super::ranks::RankJoin;
 use crate::host::Gpu;
 use crate::observer::Observer;
+use crate::{DevicesError, SessionError};
 
 /// The interval between checks for caps that another program has changed.
 const CAP_CHECK_INTERVAL: Duration = Duration::from_secs(1);
@@ -40,14 +41,16 @@ pub struct TuneLoop<'a> {
     meter: EnergyMeter,
     observer: &'a mut dyn Observer,
     began: Moment,
-    /// The number of items completed so far. It never falls, even if counting changes from the output to the
-    /// shared-memory link.
-    items: f64,
+    /// The items of all ranks. Their number never falls, even if counting changes from the output to the shared-memory
+    /// link.
+    ranks: RankJoin,
     phases: PhaseTracker,
     /// The format of progress that was recognised in the output.
     recognised: Option<RecognisedFormat>,
     /// The last energy reading: its moment, and the energy since the start.
     energy: Option<(Moment, Joules)>,
+    /// The energy of each GPU at that reading.
+    energy_of_gpus: Vec<Joules>,
     power: Vec<(Seconds, Watts)>,
     /// Whether another program has changed a cap of the leased devices.
     is_changed_externally: bool,
@@ -63,6 +66,8 @@ pub struct TuneLoopEnd {
     pub tuner: Tuner,
     pub began: Moment,
     pub energy: Option<Joules>,
+    /// The energy of each GPU, as far as it is known.
+    pub energy_of_gpus: Vec<Option<Joules>>,
     /// The mean power between neighbouring energy readings, with the time of the later one.
     pub power: Vec<(Seconds, Watts)>,
 }
@@ -81,10 +86,11 @@ impl<'a> TuneLoop<'a> {
             setter,
             meter,
             observer,
-            items: 0.0,
+            ranks: RankJoin::default(),
             phases: PhaseTracker::default(),
             recognised: None,
             energy: None,
+            energy_of_gpus: Vec::new(),
             power: Vec::new(),
             is_changed_externally: false,
             has_exited: false,
@@ -102,6 +108,7 @@ impl<'a> TuneLoop<'a> {
             observer,
             began,
             mut energy,
+            mut energy_of_gpus,
             mut power,
             ..
         } = self;
@@ -114,7 +121,9 @@ impl<'a> TuneLoop<'a> {
         };
         let (last, unknown) = meter.stop();
         for reading in last {
-            if let MeterReading::Energy(at, total) = reading {
+            if let MeterReading::Energy(at, totals) = reading {
+                let total = totals.iter().copied().sum();
+                energy_of_gpus = totals;
                 power.extend(mean_power(&mut energy, began, at, total));
                 let at = at - began;
                 step(TuneEvent::Energy { at, total });
@@ -127,9 +136,14 @@ impl<'a> TuneLoop<'a> {
             ));
             energy = None;
         }
+        let known = energy.map(|_| ());
         TuneLoopEnd {
             tuner,
             began,
+            energy_of_gpus: energy_of_gpus
+                .into_iter()
+                .map(|total| known.map(|()| total))
+                .collect(),
             energy: energy.map(|(_, total)| total),
             power,
         }
@@ -151,12 +165,18 @@ impl RunHandler for TuneLoop<'_> {
         }
         for reading in self.meter.take_readings() {
             match reading {
-                MeterReading::Energy(at, total) => {
+                MeterReading::Energy(at, totals) => {
+                    let total = totals.iter().copied().sum();
+                    self.energy_of_gpus.clone_from(&totals);
                     let power = mean_power(&mut self.energy, self.began, at, total);
                     self.power.extend(power);
                     let at = at - self.began;
+                    if totals.len() > 1 {
+                        self.step(run, TuneEvent::EnergyOfEach { at, totals });
+                    }
                     self.step(run, TuneEvent::Energy { at, total });
                 }
+                MeterReading::Lost(index) => self.lose_gpu(run, index),
                 MeterReading::Limits(span) => self.step(run, TuneEvent::Limits(span)),
             }
         }
@@ -198,22 +218,42 @@ impl TuneLoop<'_> {
         for event in events {
             match event {
                 WorkloadEvent::Progress(progress) => reports.push(progress),
-                WorkloadEvent::Link(event) => self.phases.take(&event),
+                WorkloadEvent::Link(event) => {
+                    self.phases.take(&event);
+                    self.ranks.take(&event, MonotonicClock.now());
+                }
             }
         }
         // The events are grouped by writer, but the tuner expects them in order of time.
         reports.sort_by_key(|progress| progress.at);
         for progress in reports {
-            self.items += progress.items;
             let event = TuneEvent::Progress {
                 at: progress.at - self.began,
-                total: self.items,
+                total: self.ranks.add(&progress),
             };
             self.step(run, event);
+        }
+        if let Some(problem) = self.ranks.disagreement() {
+            self.observer.note(&problem);
+        }
+        if !self.has_exited
+            && let Some(lost) = self.ranks.lost_rank(MonotonicClock.now())
+        {
+            self.step(run, TuneEvent::Lost(lost));
         }
         if let Some(phase) = self.phases.take_change() {
             self.step(run, TuneEvent::Phase(phase));
         }
+    }
+
+    /// Reports a GPU that no longer responds: it is not set any more, and the others get their reference settings.
+    fn lose_gpu(&mut self, run: &mut RunInProgress<'_, '_>, index: usize) {
+        let Some(gpu) = self.setter.gpus.get(index) else {
+            return;
+        };
+        let lost = DevicesError::Lost(gpu.descriptor().name.clone()).to_string();
+        self.setter.lost.push(index);
+        self.step(run, TuneEvent::Lost(format!("GPU {index}: {lost}")));
     }
 
     /// Passes an event to the tuner and carries out its actions.
@@ -237,7 +277,8 @@ impl TuneLoop<'_> {
         if run.interrupted().is_some() || self.is_changed_externally || self.has_exited {
             return None;
         }
-        let set = self.setter.set(run.lease()?, point);
+        let each = self.tuner.settings_of_each(point).map(<[_]>::to_vec);
+        let set = self.setter.set(run.lease()?, point, each);
         match set {
             Ok(()) => Some(TuneEvent::Applied(point)),
             // A signal may have arrived since the check above.
@@ -280,8 +321,10 @@ impl TuneLoop<'_> {
 pub struct PointSetter<'a> {
     space: &'a TuneSpace,
     gpus: &'a [Gpu],
-    /// The index of the point that the GPUs have now; `None` before the first.
-    point: Option<usize>,
+    /// The settings that the GPUs have now; `None` before the first.
+    present: Option<Vec<Settings>>,
+    /// The GPUs that no longer respond, by index.
+    lost: Vec<usize>,
 }
 
 impl<'a> PointSetter<'a> {
@@ -290,39 +333,55 @@ impl<'a> PointSetter<'a> {
         Self {
             space,
             gpus,
-            point: None,
+            present: None,
+            lost: Vec::new(),
         }
     }
 
     /// Creates the setter for GPUs that have the reference.
     pub fn at_reference(space: &'a TuneSpace, gpus: &'a [Gpu]) -> Self {
         Self {
-            point: Some(space.space.reference()),
+            present: space.of_gpus.get(space.space.reference()).cloned(),
             ..Self::new(space, gpus)
         }
     }
 
-    /// Applies the same point to every GPU, or to none if one fails.
-    pub fn set(&mut self, lease: &mut Lease<'_>, point: usize) -> Result<(), GuardError> {
+    /// Applies a point to every GPU, or to none if one fails. `each` contains the settings of a point that gives GPUs
+    /// settings of their own.
+    pub fn set(
+        &mut self,
+        lease: &mut Lease<'_>,
+        point: usize,
+        each: Option<Vec<Settings>>,
+    ) -> Result<(), GuardError> {
+        let wanted = each.unwrap_or_else(|| self.space.of_gpus[point].clone());
         for index in 0..self.gpus.len() {
-            let Err(error) = self.set_one(lease, index, point) else {
+            let Err(error) = self.set_one(lease, index, &wanted[index]) else {
                 continue;
             };
-            if let Some(before) = self.point {
+            if let Some(before) = &self.present {
                 for index in 0..=index {
-                    let _ = self.set_one(lease, index, before);
+                    let _ = self.set_one(lease, index, &before[index]);
                 }
             }
             return Err(error);
         }
-        self.point = Some(point);
+        self.present = Some(wanted);
         Ok(())
     }
 
-    /// Applies a point to the GPU with this index.
-    fn set_one(&self, lease: &mut Lease<'_>, index: usize, point: usize) -> Result<(), GuardError> {
+    /// Applies settings to the GPU with this index, unless it no longer responds.
+    fn set_one(
+        &self,
+        lease: &mut Lease<'_>,
+        index: usize,
+        settings: &Settings,
+    ) -> Result<(), GuardError> {
+        if self.lost.contains(&index) {
+            return Ok(());
+        }
         let device = &self.gpus[index].descriptor().id;
-        lease.set(device, &self.space.settings[point]).map(drop)
+        lease.set(device, settings).map(drop)
     }
 }
 

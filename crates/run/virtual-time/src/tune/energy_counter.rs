@@ -37,18 +37,24 @@ impl EnergyCounter {
         Joules::new(self.ranks.iter().map(|rank| rank.energy).sum())
     }
 
-    /// The new updates of the counters: the time of each, and the sum of all counters. An update is returned
+    /// The true energy of each GPU so far.
+    pub fn totals(&self) -> Vec<Joules> {
+        let totals = self.ranks.iter().map(|rank| Joules::new(rank.energy));
+        totals.collect()
+    }
+
+    /// The new updates of the counters: the time of each, and the value of each counter. An update is returned
     /// once all counters have made it.
-    pub fn new_values(&mut self) -> Vec<(Seconds, Joules)> {
+    pub fn new_values(&mut self) -> Vec<(Seconds, Vec<Joules>)> {
         let mut values = Vec::new();
         while self.ranks.iter().all(|rank| !rank.shown.is_empty()) {
             let shown = self
                 .ranks
                 .iter_mut()
                 .filter_map(|rank| rank.shown.pop_front());
-            let total = Joules::new(shown.sum());
+            let totals = shown.map(Joules::new).collect();
             self.delivered += 1;
-            values.push((Seconds::new(self.delivered as f64 * COUNTER_PERIOD), total));
+            values.push((Seconds::new(self.delivered as f64 * COUNTER_PERIOD), totals));
         }
         values
     }

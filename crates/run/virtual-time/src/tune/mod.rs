@@ -7,14 +7,14 @@ mod simulation;
 use std::sync::Arc;
 
 use sweetspot_control::tune::{
-    EarlierChoice, JobLength, TuneEvent, TuneNotice, TuneRequest, TuneSpace, TunedJob, Tuner,
-    find_unsupported_criterion,
+    EarlierChoice, JobLength, PointTable, TuneEvent, TuneNotice, TuneRequest, TuneSpace, TunedJob,
+    Tuner, find_unsupported_criterion,
 };
 use sweetspot_device::{Actuator, Descriptor, Settings, VirtualClock};
 use sweetspot_quantity::{Joules, Ratio, Seconds};
 use sweetspot_sim::{GpuProfile, Job, JobRequest, SimulatedGpu, Variation, Workload};
 use sweetspot_stats::Seed;
-use sweetspot_study::{Configuration, ReferenceFailed};
+use sweetspot_study::ReferenceFailed;
 
 use crate::{JobSpec, SimulatedJob, SimulationError};
 use simulation::TuneSimulation;
@@ -56,11 +56,20 @@ impl JobSequence {
         workloads: Vec<Workload>,
         time: Seconds,
     ) -> Result<Self, SimulationError> {
+        Self::on_gpus(vec![gpu], workloads, time)
+    }
+
+    /// Creates jobs on these GPUs, each of which takes about `time` at the default settings.
+    pub fn on_gpus(
+        gpus: Vec<(String, GpuProfile)>,
+        workloads: Vec<Workload>,
+        time: Seconds,
+    ) -> Result<Self, SimulationError> {
         let mut jobs = Vec::new();
         for workload in workloads {
-            let mut job = SimulatedJob::from_profiles(vec![gpu.clone()], None, workload)?;
-            job.items = job.workload.profile.batch * 10;
-            let (took, _, _) = outcome(&job, None, Settings::default())?;
+            let mut job = SimulatedJob::from_profiles(gpus.clone(), None, workload)?;
+            job.items = job.workload.profile.batch * 10 * gpus.len() as u64;
+            let (took, _, _) = outcome(&job, None, &[Settings::default()])?;
             let items = job.items as f64 * (time / took).get();
             let batches = (items / job.workload.profile.batch as f64).ceil();
             job.items = batches as u64 * job.workload.profile.batch;
@@ -73,11 +82,20 @@ impl JobSequence {
         })
     }
 
-    /// The time, energy and items of one of the workloads at a setting, without noise.
+    /// The time, energy and items of one of the workloads at a setting for all GPUs, without noise.
     pub fn outcome_at(
         &self,
         workload: usize,
         settings: Settings,
+    ) -> Result<(Seconds, Joules, f64), SimulationError> {
+        self.outcome_at_each(workload, &[settings])
+    }
+
+    /// The time, energy and items of one of the workloads without noise, if each GPU has a setting of its own.
+    pub fn outcome_at_each(
+        &self,
+        workload: usize,
+        settings: &[Settings],
     ) -> Result<(Seconds, Joules, f64), SimulationError> {
         outcome(&self.jobs[workload], self.batch, settings)
     }
@@ -132,21 +150,15 @@ impl JobSequence {
     }
 }
 
-/// The time, energy and items of a job at a setting, without noise.
+/// The time, energy and items of a job at one setting for all GPUs or one for each, without noise.
 fn outcome(
     job: &SimulatedJob,
     batch: Option<u64>,
-    settings: Settings,
+    settings: &[Settings],
 ) -> Result<(Seconds, Joules, f64), SimulationError> {
-    let mut configuration = Configuration {
-        gpus: job.gpus.len() as u64,
-        ..Configuration::default()
-    }
-    .with_settings(settings);
-    if let Some(batch) = batch {
-        configuration = configuration.with_batch(batch);
-    }
-    let together = job.simulate(&configuration, None, &mut ())?;
+    let each = (0..job.gpus.len()).filter_map(|gpu| settings.get(gpu).or(settings.last()));
+    let each: Vec<Settings> = each.copied().collect();
+    let together = job.simulate_at(batch, &each, None, &mut ())?;
     let together = together.map_err(|failure| ReferenceFailed {
         study: job.workload.name.clone(),
         reason: failure.reason,
@@ -175,8 +187,9 @@ pub fn tune(
     let mut gpus: Vec<SimulatedGpu> = gpus
         .map(|(index, gpu)| SimulatedGpu::new(index as u64, gpu.profile.clone(), clock.clone()))
         .collect();
-    let reference = &space.settings[space.space.reference()];
-    if space.clocks.is_some() && gpus.iter_mut().any(|gpu| gpu.apply(reference).is_err()) {
+    let reference = &space.of_gpus[space.space.reference()];
+    let mut at_reference = gpus.iter_mut().zip(reference);
+    if space.clocks.is_some() && at_reference.any(|(gpu, own)| gpu.apply(own).is_err()) {
         space = TuneSpace::without_caps(&devices)?;
     }
     let config = request.tuner_config(&devices, &space, length, earlier);
@@ -190,7 +203,10 @@ pub fn tune(
     }
     let (now, items) = (simulation.now, simulation.items);
     let energy = simulation.counters.energy.total();
+    let energies = simulation.counters.energy.totals();
     simulation.send(TuneEvent::Ended);
+    let tuned = simulation.tuner.finish();
+    let points = PointTable::new(&space, &tuned);
     Ok(TunedJob {
         workload: sequence.name(),
         devices,
@@ -198,14 +214,17 @@ pub fn tune(
         criteria: request.criteria.clone(),
         strategy: request.strategy,
         reference: space.space.reference(),
-        tuned: simulation.tuner.finish(),
+        tuned,
         time: now,
         energy: Some(energy),
+        energy_of_gpus: energies.into_iter().map(Some).collect(),
         items: Some(items),
         begins,
         power: simulation.power,
         restored: true,
-        settings: space.settings.clone(),
-        labels: space.labels.clone(),
+        scope: request.settings,
+        settings: points.settings,
+        settings_of_gpus: points.settings_of_gpus,
+        labels: points.labels,
     })
 }

@@ -114,13 +114,17 @@ impl<'a> TuneSimulation<'a> {
     /// Passes the events of the simulated part to the tuner, in order of time.
     fn send_readings(&mut self, time: Seconds) {
         let end = self.now + time;
-        for (at, total) in self.counters.energy.new_values() {
+        for (at, totals) in self.counters.energy.new_values() {
+            let total = totals.iter().copied().sum();
             let (before, was) = self.last_energy;
             if at > before {
                 self.power.push((at, (total - was) / (at - before)));
             }
             self.last_energy = (at, total);
             self.now = at.max(self.now);
+            if totals.len() > 1 {
+                self.send(TuneEvent::EnergyOfEach { at, totals });
+            }
             self.send(TuneEvent::Energy { at, total });
         }
         self.now = end;
@@ -147,8 +151,9 @@ impl<'a> TuneSimulation<'a> {
 
     /// Applies a point of the search space to the GPUs, and returns the confirmation for the tuner.
     fn set(&mut self, point: usize) -> TuneEvent {
-        let settings = &self.space.settings[point];
-        for gpu in &mut self.gpus {
+        let each = self.tuner.settings_of_each(point);
+        let each = each.unwrap_or_else(|| &self.space.of_gpus[point]).to_vec();
+        for (gpu, settings) in self.gpus.iter_mut().zip(&each) {
             // A clock that was never locked is not reset: that may be denied.
             let freed = match settings.core_clock {
                 None if self.is_clock_locked => gpu.reset(Knob::CoreClock),
@@ -159,7 +164,7 @@ impl<'a> TuneSimulation<'a> {
                 return TuneEvent::Rejected { point, reason };
             }
         }
-        self.is_clock_locked = settings.core_clock.is_some();
+        self.is_clock_locked = each.iter().any(|own| own.core_clock.is_some());
         TuneEvent::Applied(point)
     }
 }

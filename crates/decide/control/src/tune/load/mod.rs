@@ -100,6 +100,10 @@ pub(super) struct LoadSearch {
     pub(super) is_announced: bool,
     /// Whether this is the same load as the previous one, tuned again because of [`TuneConfig::retune_every`].
     pub(super) is_retuned: bool,
+    /// Whether a setting of its own was looked for on each GPU.
+    pub(super) is_balanced: bool,
+    /// The setting for all GPUs from which the choice was derived, if each GPU has a setting of its own.
+    pub(super) common: Option<usize>,
     /// Whether no tried setting meets the limits.
     pub(super) outside_limits: bool,
     /// Whether the chip was idle before the load began.
@@ -148,6 +152,8 @@ impl LoadSearch {
     ) -> Self {
         Self {
             is_retuned: false,
+            is_balanced: false,
+            common: None,
             outside_limits: false,
             starts_cold,
             deadline: f64::INFINITY,
@@ -311,6 +317,11 @@ impl LoadSearch {
         tried
             .chain(self.rejected.iter().copied())
             .any(|own| own == point)
+    }
+
+    /// Records a measurement that is not passed to the strategy.
+    pub(super) fn record_window(&mut self, window: TuneWindow) {
+        self.tried.push(window);
     }
 
     /// Records a measurement of the reference on a warm chip, which is not passed to the strategy.

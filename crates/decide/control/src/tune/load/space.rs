@@ -130,6 +130,7 @@ mod tests {
             criteria: Objective::Energy.into(),
             strategy: StrategyName::Exhaustive,
             gpus: 1,
+            each: None,
             settle: Seconds::new(1.0),
             budget: Ratio::new(0.05),
             job: JobLength::Unknown,

@@ -81,6 +81,7 @@ impl Tuner {
         let (least, longest) = match task {
             Task::Reference => REFERENCE_WINDOW,
             Task::Recheck => WARM_REFERENCE_WINDOW,
+            Task::Balance => self.balance_window(),
             _ => TRIAL_WINDOW,
         };
         let purpose = task.purpose(is_reference);
@@ -89,6 +90,7 @@ impl Tuner {
         };
         self.account_until(now);
         match task {
+            Task::Balance => return self.balance(now, point, window),
             Task::Reference => {
                 self.load.reference = Some(window.clone());
                 self.longest_window = 0.0;

@@ -98,6 +98,9 @@ impl Tuner {
                 },
             );
         }
+        if self.start_balancing(now, point) {
+            return;
+        }
         self.actions
             .push(TuneAction::ReportState(TuningState::Settled));
         self.stage = Stage::Holding(HeldChoice {
@@ -113,7 +116,7 @@ impl Tuner {
         if every.is_some_and(|every| now - since >= every) {
             let gain = self.load.gain_at(&self.config, point);
             let remembered = gain.map(|gain| RememberedChoice {
-                point,
+                point: self.load.common.unwrap_or(point),
                 gain: Ratio::new(gain),
                 expected_regret: self.load.expected_regret().map(Ratio::new),
             });

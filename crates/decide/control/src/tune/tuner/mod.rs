@@ -1,5 +1,6 @@
 //! The state machine of the tuner: events lead from one stage to the next.
 
+mod balancing;
 mod exploring;
 mod holding;
 mod interruptions;
@@ -11,9 +12,10 @@ use sweetspot_quantity::Seconds;
 use super::load::{Activity, Consumption, LoadSearch};
 use super::monitor::LoadMonitor;
 use super::notice::{GiveUpReason, TuneNotice};
-use super::outcome::{LoadOutcome, Savings, TuneOutcome};
+use super::outcome::{BalancedPoint, LoadOutcome, Savings, TuneOutcome};
 use super::window::TuneWindow;
 use super::{TuneAction, TuneConfig, TuneEvent, TuningState, needs_progress};
+use balancing::Balancing;
 use interruptions::CurrentPhase;
 use stage::{HeldChoice, Stage, Task};
 
@@ -43,6 +45,10 @@ pub struct Tuner {
     /// The time at which readings were last processed, in seconds.
     last_advance: f64,
     warned_no_progress: bool,
+    /// The search for a setting of each GPU, while it goes on.
+    balancing: Option<Balancing>,
+    /// The points that give each GPU a setting of its own.
+    balanced: Vec<BalancedPoint>,
     windows: Vec<TuneWindow>,
     notices: Vec<(Seconds, TuneNotice)>,
     has_ended: bool,
@@ -79,6 +85,8 @@ impl Tuner {
             longest_window: 0.0,
             last_advance: f64::NEG_INFINITY,
             warned_no_progress: false,
+            balancing: None,
+            balanced: Vec::new(),
             windows: Vec::new(),
             notices: Vec::new(),
             has_ended: false,
@@ -98,6 +106,10 @@ impl Tuner {
             self.monitor.record_limits(span);
             return Vec::new();
         }
+        if let TuneEvent::EnergyOfEach { at, totals } = event {
+            self.monitor.record_energy_of_gpus(at.get(), &totals);
+            return Vec::new();
+        }
         let is_reading = matches!(event, TuneEvent::Energy { .. } | TuneEvent::Progress { .. });
         match event {
             TuneEvent::Energy { at, total } => self.monitor.record_energy(at.get(), total.get()),
@@ -108,11 +120,12 @@ impl Tuner {
             TuneEvent::ChangedExternally(what) => {
                 self.give_up(now, GiveUpReason::ChangedExternally(what));
             }
+            TuneEvent::Lost(what) => self.give_up(now, GiveUpReason::Lost(what)),
             TuneEvent::Ended => {
                 self.account_until(now);
                 self.has_ended = true;
             }
-            TuneEvent::Limits(_) | TuneEvent::Tick => {}
+            TuneEvent::Limits(_) | TuneEvent::EnergyOfEach { .. } | TuneEvent::Tick => {}
         }
         // Thousands of readings may arrive in a second, so they are processed in groups.
         if !self.has_ended && (!is_reading || now - self.last_advance >= ADVANCE_INTERVAL) {
@@ -139,6 +152,7 @@ impl Tuner {
             time_lost: total.map(|total| total.time_lost),
             loads,
             windows: self.windows,
+            balanced: self.balanced,
             notices: self.notices,
             gave_up,
             gave_up_at,
@@ -178,7 +192,11 @@ impl Tuner {
     /// are assigned to the new load.
     fn switch_load(&mut self, now: f64, since: f64, new: LoadSearch) -> LoadSearch {
         self.account_until(since.min(now));
-        let before = std::mem::replace(&mut self.load, new);
+        let mut before = std::mem::replace(&mut self.load, new);
+        if self.balancing.take().is_some() {
+            // The search begins again when the load returns.
+            before.is_balanced = false;
+        }
         let reached = self.monitor.consumption_at(now);
         if let (Some(from), Some(reached)) = (self.accounted, reached) {
             self.load
@@ -228,7 +246,7 @@ impl Tuner {
         };
         let next = match task {
             Task::Reference => Stage::Waiting { since: from },
-            Task::Probe | Task::Try | Task::Check | Task::Recheck => {
+            Task::Probe | Task::Try | Task::Check | Task::Recheck | Task::Balance => {
                 Stage::Measuring { point, task, from }
             }
             Task::Hold => {
@@ -273,6 +291,14 @@ impl Tuner {
         } else {
             match task {
                 Task::Hold => self.conclude(now),
+                Task::Balance => {
+                    self.balancing = None;
+                    self.set(
+                        now,
+                        self.load.choice.unwrap_or(self.reference()),
+                        Task::Hold,
+                    );
+                }
                 _ => self.try_next(now),
             }
         }

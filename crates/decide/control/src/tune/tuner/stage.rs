@@ -40,6 +40,8 @@ pub(super) enum Task {
     Check,
     /// A measurement of the reference on a warm chip, from which savings are computed.
     Recheck,
+    /// A measurement of settings that differ between the GPUs, or of the setting for all GPUs before it.
+    Balance,
     /// The point is the choice and stays set for the rest of the load.
     Hold,
 }
@@ -63,7 +65,7 @@ impl Task {
         match self {
             Self::Reference | Self::Recheck => WindowPurpose::Reference,
             Self::Check if is_reference => WindowPurpose::Reference,
-            Self::Probe | Self::Try | Self::Check => WindowPurpose::Explore,
+            Self::Probe | Self::Try | Self::Check | Self::Balance => WindowPurpose::Explore,
             Self::Hold => WindowPurpose::Hold,
         }
     }
