@@ -66,6 +66,7 @@ pub(crate) enum Request {
     Lease {
         devices: Vec<DeviceId>,
         owner: Owner,
+        #[serde(default)]
         kind: LeaseKind,
     },
     Apply {

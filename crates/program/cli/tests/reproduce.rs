@@ -393,7 +393,8 @@ fn a_reproduction_is_written_in_every_format() {
     let markdown = std::fs::read_to_string(folder.path().join("rows.md")).unwrap();
     assert!(markdown.contains("| energy "), "{markdown}");
     let short = sweetspot(folder.path(), &["reproduce", "dvfs-2019", "--summary"]);
-    assert!(text(&short.stdout).lines().count() < 40);
+    // Every value that is missed has a line.
+    assert!(text(&short.stdout).lines().count() < 70);
 }
 
 #[test]

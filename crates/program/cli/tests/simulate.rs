@@ -38,7 +38,7 @@ fn errors_of_one_study_are_shown() {
             .lines()
             .filter(|line| line.contains("within tolerance"));
         assert_eq!(summaries.count(), 1);
-        assert!(shown.starts_with("batch_sizer_2021: 3 free parameters"));
+        assert!(shown.starts_with("batch_sizer_2021: 2 free parameters"));
         // What the paper says about its card is put into the card's profile, and is not counted as met.
         assert!(shown.contains("; 1 of 1 within tolerance"), "{shown}");
         assert!(shown.contains("1 predicted, 2 inputs"), "{shown}");

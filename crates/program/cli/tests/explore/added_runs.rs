@@ -161,7 +161,12 @@ fn runs_are_added_to_an_unfinished_study_and_after_kills() {
 /// Deletes the runs of a study whose identifiers fulfil a condition, such as `= 17`.
 fn delete_runs(study: &Path, condition: &str) {
     let database = Connection::open(study.join("study.db")).unwrap();
-    for (table, column) in [("run_device", "run"), ("run_phase", "run"), ("run", "id")] {
+    for (table, column) in [
+        ("run_device", "run"),
+        ("run_device_phase", "run"),
+        ("run_phase", "run"),
+        ("run", "id"),
+    ] {
         let sql = format!("DELETE FROM {table} WHERE {column} {condition}");
         database.execute(&sql, []).unwrap();
     }

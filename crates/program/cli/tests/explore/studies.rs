@@ -78,7 +78,9 @@ fn gathered_tasks_give_the_same_study() {
         .unwrap();
     }
     let database = rusqlite::Connection::open(folder.path().join("tasks/study.db")).unwrap();
-    for table in words("run_device run_phase run_value run_enforced run_warning run") {
+    for table in
+        words("run_device run_device_phase run_phase run_value run_enforced run_warning run")
+    {
         database
             .execute(&format!("DELETE FROM {table}"), [])
             .unwrap();

@@ -89,7 +89,7 @@ fn unlike_gpus_are_tuned_in_virtual_time_and_more_gpus_than_there_are_are_refuse
     let gpus = "tune --simulate titan_x_pascal,titan_x_maxwell --network resnet_im --items 300000";
     let run = |more: &str| {
         let line = format!("{gpus} --objective energy --export-json - {more}");
-        json(&sweetspot(folder.path(), &words(&line)))
+        json(&sweetspot(folder.path(), &words(line.trim())))
     };
     let each = run("");
     assert_eq!(each["settings"], "each", "{each}");

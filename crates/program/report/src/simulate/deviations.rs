@@ -17,7 +17,9 @@ pub fn deviations_text(studies: &[SimulatorDeviations]) -> Text {
         for held_out in &study.held_out {
             let title = format!("predicted by a fit without {}", held_out.without);
             for table in &held_out.tables {
-                let title = format!("{title}: {}", table.title);
+                // The table's own heading has explanations after a colon.
+                let table_name = table.title.split(':').next().unwrap_or_default();
+                let title = format!("{title}: {table_name}");
                 parts.push(Line::with_role_of(Role::Heading, title).into());
                 parts.push(deviations_table(table).into());
             }

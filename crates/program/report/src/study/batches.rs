@@ -32,7 +32,7 @@ pub(crate) fn batch_tables(study: &Study) -> Vec<Text> {
         parts.push(table.into());
     }
     if shown.len() > 1 {
-        parts.push(Text::from(whole_title(study)));
+        parts.push(Text::from(whole_title(study, shown)));
         parts.push(whole_runs(study, shown).into());
     }
     if shown.len() < points.len() {
@@ -135,16 +135,23 @@ fn shown_phases(costs: &[(&Point, BatchCosts)]) -> Vec<String> {
     names
 }
 
+/// Whether the points have different numbers of GPUs, so that their scaling is known.
+fn has_scaling(study: &Study, points: &[&Point]) -> bool {
+    points.iter().any(|point| study.scaling(point).is_some())
+}
+
 /// The title of the table of whole runs.
-fn whole_title(study: &Study) -> String {
+fn whole_title(study: &Study, points: &[&Point]) -> String {
     let items = study.subject.workload.items;
     let what = match items {
         Some(items) => format!("Work of {items} items"),
         None => "Whole runs".to_owned(),
     };
-    format!(
-        "{what}; * is the best of its column, scaling is against the fewest GPUs with the same batch:"
-    )
+    let scaling = match has_scaling(study, points) {
+        true => ", scaling is against the fewest GPUs with the same batch",
+        false => "",
+    };
+    format!("{what}; * is the best of its column{scaling}:")
 }
 
 /// Time, energy and energy-delay product of each configuration, and how it scales.
@@ -181,9 +188,11 @@ fn whole_runs(study: &Study, points: &[&Point]) -> Table {
         format!("Time\n[{}]", units[0]),
         format!("Energy\n[{}]", units[1]),
         format!("EDP\n[{}]", units[2]),
-        "Speed-up".to_owned(),
-        "Scaling\n[%]".to_owned(),
     ];
+    let has_scaling = has_scaling(study, points);
+    if has_scaling {
+        headings.extend(["Speed-up", "Scaling\n[%]"].map(str::to_owned));
+    }
     headings.extend(has_waiting.then(|| "Waiting\n[% of E]".to_owned()));
     headings.extend(has_multiplied.then(|| format!("One GPU x n\n[{}]", units[1])));
     let mut rows = table(&axes, &headings);
@@ -197,8 +206,11 @@ fn whole_runs(study: &Study, points: &[&Point]) -> Table {
         let share = |value: Option<f64>| {
             value.map_or("-".to_owned(), |value| format!("{:.1}", 100.0 * value))
         };
-        cells.push(scaling.map_or("-".to_owned(), |one| format!("{:.2}", one.speed_up.get())));
-        cells.push(share(scaling.map(|one| one.efficiency.get())));
+        if has_scaling {
+            let speed_up = scaling.map(|one| format!("{:.2}", one.speed_up.get()));
+            cells.push(speed_up.unwrap_or("-".to_owned()));
+            cells.push(share(scaling.map(|one| one.efficiency.get())));
+        }
         if has_waiting {
             cells.push(share(study.waiting_share(point).map(|share| share.get())));
         }
