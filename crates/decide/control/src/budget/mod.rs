@@ -5,7 +5,7 @@
 //! first, and others are raised only after the GPUs have followed.
 //!
 //! For each GPU it learns how throughput depends on the cap ([`ThroughputCurve`]), and divides the budget where the next
-//! watt brings the largest share of a program's own full throughput ([`divide`]).
+//! watt brings the largest share of a program's own full throughput ([`divide()`]).
 
 mod budgeter;
 mod config;

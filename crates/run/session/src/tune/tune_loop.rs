@@ -355,14 +355,13 @@ impl<'a> PointSetter<'a> {
         each: Option<Vec<Settings>>,
     ) -> Result<(), GuardError> {
         let wanted = each.unwrap_or_else(|| self.space.of_gpus[point].clone());
-        for index in 0..self.gpus.len() {
-            let Err(error) = self.set_one(lease, index, &wanted[index]) else {
+        for (index, settings) in wanted.iter().enumerate() {
+            let Err(error) = self.set_one(lease, index, settings) else {
                 continue;
             };
-            if let Some(before) = &self.present {
-                for index in 0..=index {
-                    let _ = self.set_one(lease, index, &before[index]);
-                }
+            let before = self.present.iter().flatten().enumerate();
+            for (earlier, settings) in before.take(index + 1) {
+                let _ = self.set_one(lease, earlier, settings);
             }
             return Err(error);
         }
