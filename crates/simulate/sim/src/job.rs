@@ -1,10 +1,16 @@
 //! A job: a workload on a GPU at a batch size, described by the phases of its iterations.
 
-use sweetspot_quantity::{Bytes, Ratio, Seconds};
+mod limits;
+mod phases;
+
+use sweetspot_quantity::{Ratio, Seconds};
 use sweetspot_stats::Seed;
 
+pub use self::limits::JobError;
+use self::limits::{check_length, check_memory};
+use self::phases::phases;
 use crate::physics::Load;
-use crate::profile::{GpuProfile, ItemWork, IterationWork, PartWork, StepLine, WorkloadProfile};
+use crate::profile::{GpuProfile, ItemWork, WorkloadProfile};
 
 /// The batch size and the number of items that the user asks for; if `None`, those of the study that the
 /// profile was fitted to.
@@ -67,42 +73,6 @@ pub struct Phase {
     pub name: usize,
     /// The load that the program puts on the GPU during the phase.
     pub load: Load,
-}
-
-/// Why a workload cannot run on a GPU.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-pub enum JobError {
-    /// The batch does not fit into the device memory.
-    #[error(
-        "a batch of {batch} needs {need:.1} of device memory, but {gpu} has {capacity:.1}; {}",
-        match largest { 0 => "not even one item fits".to_owned(), n => format!("the largest that fits is {n}") }
-    )]
-    OutOfMemory {
-        /// The product name of the GPU.
-        gpu: String,
-        /// The requested batch size.
-        batch: u64,
-        /// The memory that the batch needs.
-        need: Bytes,
-        /// The memory that the GPU has.
-        capacity: Bytes,
-        /// The largest batch size that fits; 0 if none does.
-        largest: u64,
-    },
-    /// The run would take longer than is allowed, which is about four months.
-    #[error("a run would take {:.0} hours, more than the limit of {:.0}: use fewer items", time.get() / 3600.0, limit.get() / 3600.0)]
-    TooLong {
-        /// The time of the run at the default clocks.
-        time: Seconds,
-        /// The longest run that is allowed.
-        limit: Seconds,
-    },
-    /// The workload profile gives the work only for this GPU, which has no GPU profile. Therefore the work
-    /// cannot be scaled to other GPUs.
-    #[error(
-        "the workload profile is for the GPU `{0}`, which has no GPU profile: the work cannot be scaled to other GPUs"
-    )]
-    UnknownBase(String),
 }
 
 /// A workload on one GPU at a batch size, ready to run.
@@ -290,121 +260,5 @@ impl Job {
     /// The phases of the last iteration, if its batch is smaller than the others; empty otherwise.
     pub fn last(&self) -> &[Phase] {
         &self.last
-    }
-}
-
-/// Checks that a batch fits into the device memory.
-fn check_memory(workload: &WorkloadProfile, gpu: &GpuProfile, batch: u64) -> Result<(), JobError> {
-    let memory = &workload.memory;
-    let need = memory.fixed + memory.per_item * batch as f64;
-    let capacity = gpu.memory.capacity;
-    if need <= capacity {
-        return Ok(());
-    }
-    let room = ((capacity - memory.fixed) / memory.per_item).get();
-    Err(JobError::OutOfMemory {
-        gpu: gpu.name.clone(),
-        batch,
-        need,
-        capacity,
-        largest: if room >= 1.0 { room as u64 } else { 0 },
-    })
-}
-
-/// The longest run that is simulated: a longer one is probably a typing error.
-const MAX_RUN_TIME: Seconds = Seconds::new(1e7);
-
-/// Checks that a run takes at most [`MAX_RUN_TIME`].
-fn check_length(on: &ItemWork, batch: u64, items: u64) -> Result<(), JobError> {
-    let items = items as f64;
-    let device = (on.core + on.memory + on.host) * items;
-    let each = on.host_per_batch + on.launch + on.memory_per_batch;
-    let time = on.startup + device + each * (items / batch as f64).ceil();
-    if time <= MAX_RUN_TIME {
-        Ok(())
-    } else {
-        Err(JobError::TooLong {
-            time,
-            limit: MAX_RUN_TIME,
-        })
-    }
-}
-
-impl PartWork {
-    /// The part as a phase of a job.
-    fn to_phase(&self, variation: Variation) -> Phase {
-        Phase {
-            name: self.phase + 1,
-            load: Load::Kernels {
-                launch: self.launch * variation.work,
-                core: self.core * variation.work,
-                memory: self.memory * variation.work,
-                switching: self.switching * variation.switching,
-                memory_activity: self.memory_activity,
-            },
-        }
-    }
-}
-
-impl IterationWork {
-    /// The loads that an iteration puts on the GPU.
-    pub fn loads(&self) -> Vec<Load> {
-        let phases = self.parts.iter().map(|part| part.to_phase(Variation::NONE));
-        phases.map(|phase| phase.load).collect()
-    }
-}
-
-/// Computes the phases of a workload iteration with this batch size.
-fn phases(
-    workload: &WorkloadProfile,
-    on: &ItemWork,
-    batch: u64,
-    variation: Variation,
-) -> Vec<Phase> {
-    // The share of the cores that a batch uses.
-    let busy_share = |batch: f64| batch / (batch + workload.half_speed_batch);
-    let items = batch as f64;
-    let busy = busy_share(items) / busy_share(workload.batch as f64);
-    let host = Phase {
-        name: 0,
-        load: Load::Waiting {
-            host: (on.host_per_batch + on.host * items) * variation.work,
-        },
-    };
-    if let Some(work) = IterationWork::interpolate(&on.iterations, batch) {
-        let parts = work.parts.iter().map(|part| part.to_phase(variation));
-        return std::iter::once(host).chain(parts).collect();
-    }
-    let kernels = workload
-        .phases
-        .iter()
-        .enumerate()
-        .map(|(index, share)| Phase {
-            name: index + 1,
-            load: match on.steps.get(&share.name) {
-                Some(line) => line_load(line, on, batch, variation),
-                None => Load::Kernels {
-                    launch: on.launch * share.core * variation.work,
-                    core: on.core * share.core * (items / busy * variation.work),
-                    memory: (on.memory * items + on.memory_per_batch)
-                        * share.memory
-                        * variation.work,
-                    switching: on.switching * share.switching * (busy * variation.switching),
-                    memory_activity: on.memory_activity,
-                },
-            },
-        });
-    std::iter::once(host).chain(kernels).collect()
-}
-
-/// The load of a phase whose work is a line.
-fn line_load(line: &StepLine, on: &ItemWork, batch: u64, variation: Variation) -> Load {
-    let time = line.time(batch) * variation.work;
-    Load::Kernels {
-        launch: Seconds::ZERO,
-        core: time * (1.0 - line.memory.get()),
-        memory: time * line.memory.get(),
-        switching: line.switching(batch) * variation.switching,
-        memory_activity: on.memory_activity,
     }
 }

@@ -1,24 +1,26 @@
 //! The control socket of a running `hold` or `budget`, through which its owner changes the cap.
 
-use std::collections::BTreeSet;
-use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+mod client;
+mod folders;
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::net::sockopt::socket_peercred;
-use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 use rustix::process::geteuid;
 use sweetspot_quantity::Watts;
 
+pub use self::client::{SetCapError, running_pids, set_cap};
+use self::folders::create_private_folder;
 use super::cap::parse_cap;
-use crate::host::simulated_host;
 
 /// A command whose cap can be changed while it runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,119 +52,12 @@ impl std::fmt::Display for ControlledVerb {
     }
 }
 
-/// Why the cap of a running `hold` or `budget` process could not be changed.
-#[derive(Debug, thiserror::Error)]
-pub enum SetCapError {
-    /// The user has no running process of this kind.
-    #[error("you have no running {0} on this computer")]
-    NotRunning(ControlledVerb),
-    /// None of the user's running processes has this process id.
-    #[error("none of your running {verb}s has the pid {pid}: use one of {running}")]
-    UnknownPid {
-        /// The command.
-        verb: ControlledVerb,
-        /// The process id that the user gave.
-        pid: u32,
-        /// The process ids of the user's running processes, separated by commas.
-        running: String,
-    },
-    /// Several processes are running, and the user named none.
-    #[error("several {verb}s are running (pid {pids})")]
-    Several {
-        /// The command.
-        verb: ControlledVerb,
-        /// Their process ids, separated by commas.
-        pids: String,
-    },
-    /// The process did not reply in time, because it is stopped or very busy.
-    #[error(
-        "the {verb} with pid {pid} has not replied: it is stopped or busy, and applies the new cap when it continues"
-    )]
-    NoAnswer {
-        /// The command.
-        verb: ControlledVerb,
-        /// The id of the process.
-        pid: u32,
-    },
-    /// The process rejected the cap.
-    #[error("the {verb} with pid {pid} rejected the cap: {reason}")]
-    Rejected {
-        /// The command.
-        verb: ControlledVerb,
-        /// The id of the process.
-        pid: u32,
-        /// Why the process rejected the cap.
-        reason: String,
-    },
-}
-
 /// The end of a control socket's file name.
 const SUFFIX: &str = ".socket";
 /// How long `hold` and the caller of `hold set` wait for a line from each other.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(2);
-/// The maximum length of a reply of the control socket.
-const MAX_REPLY_BYTES: usize = 1024;
 /// The maximum length of a request to the control socket.
 const MAX_REQUEST_BYTES: u64 = 256;
-
-/// The folders that may contain the sockets of this user's `hold` processes; a new socket goes into the first. There
-/// are several because the environment variables of another shell may differ.
-fn socket_folders(verb: ControlledVerb) -> Vec<PathBuf> {
-    let user = geteuid().as_raw();
-    if let Some(host) = simulated_host() {
-        return vec![host.join(format!("{verb}-{user}"))];
-    }
-    let run = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
-    folders_of_user(verb, user, run.filter(|run| run.is_dir()))
-}
-
-/// The folders for the sockets of one user's `hold` processes; `run` is the user's runtime folder, if it is known.
-fn folders_of_user(verb: ControlledVerb, user: u32, run: Option<PathBuf>) -> Vec<PathBuf> {
-    let default_run = Path::new("/run/user").join(user.to_string());
-    let folder = format!("sweetspot-{verb}");
-    let own = format!("{folder}-{user}");
-    let mut folders: Vec<PathBuf> = run.map(|run| run.join(&folder)).into_iter().collect();
-    folders.push(std::env::temp_dir().join(&own));
-    folders.push(default_run.join(&folder));
-    folders.push(Path::new("/tmp").join(own));
-    folders
-}
-
-/// The folders that may contain the sockets of any user's `hold` processes, which root searches.
-fn folders_of_all_users(verb: ControlledVerb) -> Vec<PathBuf> {
-    let entries_of = |folder: &Path, prefix: &str| {
-        let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-        let matches =
-            entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(prefix));
-        matches.map(|entry| entry.path()).collect::<Vec<_>>()
-    };
-    if let Some(host) = simulated_host() {
-        return entries_of(&host, &verb.prefix());
-    }
-    let users = entries_of(Path::new("/run/user"), "").into_iter();
-    let name = format!("sweetspot-{verb}");
-    let mut folders: Vec<PathBuf> = users.map(|run| run.join(&name)).collect();
-    for folder in [std::env::temp_dir(), PathBuf::from("/tmp")] {
-        folders.extend(entries_of(&folder, &format!("{name}-")));
-    }
-    folders
-}
-
-/// Creates the folder for a new socket; no other user may have access to it.
-fn create_private_folder(verb: ControlledVerb) -> std::io::Result<PathBuf> {
-    let folder = socket_folders(verb).swap_remove(0);
-    match std::fs::DirBuilder::new().mode(0o700).create(&folder) {
-        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => return Err(error),
-        _ => {}
-    }
-    let metadata = std::fs::symlink_metadata(&folder)?;
-    let is_own = metadata.is_dir() && metadata.uid() == geteuid().as_raw();
-    if !is_own || metadata.mode() & 0o077 != 0 {
-        let problem = format!("{} is accessible to other users", folder.display());
-        return Err(std::io::Error::other(problem));
-    }
-    Ok(folder)
-}
 
 /// A request of `hold set` for another cap.
 pub struct CapRequest {
@@ -264,147 +159,5 @@ fn serve_request(mut stream: UnixStream, requests: &Sender<CapRequest>) -> std::
     match reply.recv_timeout(REPLY_TIMEOUT).map_err(|_| ending())? {
         Ok(text) => writeln!(stream, "ok: {text}"),
         Err(text) => writeln!(stream, "refused: {text}"),
-    }
-}
-
-/// Connects to the running `hold` processes whose sockets are in a folder. Removes sockets that were left by killed
-/// `hold` processes of this user.
-fn running_in(verb: ControlledVerb, folder: &Path) -> Vec<(u32, UnixStream)> {
-    let prefix = verb.prefix();
-    let owner = std::fs::symlink_metadata(folder).ok();
-    let owner = owner.filter(|found| found.is_dir() && found.mode() & 0o022 == 0);
-    let (Some(owner), Ok(entries)) = (owner.map(|found| found.uid()), std::fs::read_dir(folder))
-    else {
-        return Vec::new();
-    };
-    let user = geteuid();
-    let is_own = owner == user.as_raw();
-    if !is_own && !user.is_root() {
-        return Vec::new();
-    }
-    let mut running = Vec::new();
-    for entry in entries.flatten() {
-        let name = entry.file_name().to_string_lossy().into_owned();
-        let pid = name
-            .strip_prefix(&prefix)
-            .and_then(|rest| rest.strip_suffix(SUFFIX)?.parse().ok());
-        let Some(pid) = pid else { continue };
-        match connect_to(&entry.path(), pid, owner) {
-            Ok(stream) => running.push((pid, stream)),
-            Err(error) if is_own && error.kind() == ErrorKind::ConnectionRefused => {
-                let _ = std::fs::remove_file(entry.path());
-            }
-            Err(_) => {}
-        }
-    }
-    running
-}
-
-/// Connects to a socket without waiting, if the process that its name says listens there and belongs to the folder's
-/// owner: another user can neither pretend to be a `hold` nor keep the caller waiting.
-fn connect_to(path: &Path, pid: u32, owner: u32) -> std::io::Result<UnixStream> {
-    let flags = SocketFlags::NONBLOCK.union(SocketFlags::CLOEXEC);
-    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
-    connect(&socket, &SocketAddrUnix::new(path)?)?;
-    let peer = socket_peercred(&socket)?;
-    if peer.uid.as_raw() != owner || peer.pid.as_raw_nonzero().get().unsigned_abs() != pid {
-        return Err(ErrorKind::PermissionDenied.into());
-    }
-    let stream = UnixStream::from(socket);
-    stream.set_nonblocking(false)?;
-    Ok(stream)
-}
-
-/// Connects to the user's running `hold` processes. Root can also reach another user's `hold` process by its id.
-fn running(verb: ControlledVerb, pid: Option<u32>) -> Vec<(u32, UnixStream)> {
-    let mut folders = socket_folders(verb);
-    if pid.is_some() && geteuid().is_root() {
-        folders.extend(folders_of_all_users(verb));
-    }
-    let existing = folders.iter().filter_map(|one| one.canonicalize().ok());
-    let folders: BTreeSet<PathBuf> = existing.collect();
-    let found = folders.iter().flat_map(|folder| running_in(verb, folder));
-    let mut found: Vec<_> = found.collect();
-    found.sort_by_key(|(pid, _)| *pid);
-    found
-}
-
-/// The ids of the user's running processes of this kind.
-pub fn running_pids(verb: ControlledVerb) -> Vec<u32> {
-    let found = running(verb, None).into_iter();
-    found.map(|(pid, _)| pid).collect()
-}
-
-/// Changes the cap of a running process and returns its confirmation.
-pub fn set_cap(verb: ControlledVerb, cap: Watts, pid: Option<u32>) -> Result<String, SetCapError> {
-    let mut running = running(verb, pid);
-    let pids = running.iter().map(|(pid, _)| pid.to_string());
-    let pids = pids.collect::<Vec<_>>().join(", ");
-    let index = match (pid, running.len()) {
-        (_, 0) => return Err(SetCapError::NotRunning(verb)),
-        (None, 1) => 0,
-        (None, _) => return Err(SetCapError::Several { verb, pids }),
-        (Some(pid), _) => {
-            let found = running.iter().position(|(of, _)| *of == pid);
-            found.ok_or(SetCapError::UnknownPid {
-                verb,
-                pid,
-                running: pids,
-            })?
-        }
-    };
-    let (pid, stream) = running.swap_remove(index);
-    let rejected = |reason: String| SetCapError::Rejected { verb, pid, reason };
-    let answer = send_cap(stream, cap).map_err(|problem| match problem.kind() {
-        ErrorKind::WouldBlock | ErrorKind::TimedOut => SetCapError::NoAnswer { verb, pid },
-        _ => rejected(problem.to_string()),
-    })?;
-    match answer.split_once(": ") {
-        Some(("ok", text)) => Ok(text.to_owned()),
-        Some(("refused", text)) => Err(rejected(text.to_owned())),
-        _ => Err(rejected(format!("the {verb} sent no valid reply"))),
-    }
-}
-
-/// Sends a cap to a process and returns its reply line.
-fn send_cap(mut stream: UnixStream, cap: Watts) -> std::io::Result<String> {
-    stream.set_write_timeout(Some(REPLY_TIMEOUT))?;
-    writeln!(stream, "set {}W", cap.get())?;
-    let line = read_line_within(&mut stream, 2 * REPLY_TIMEOUT)?;
-    // Another user's hold may send anything, also control characters for the terminal.
-    Ok(line.trim().replace(char::is_control, " "))
-}
-
-/// Reads a line, but for no longer than `limit`, however slowly it arrives.
-fn read_line_within(stream: &mut UnixStream, limit: Duration) -> std::io::Result<String> {
-    let begun = Instant::now();
-    let mut line = Vec::new();
-    let mut byte = [0];
-    while line.len() < MAX_REPLY_BYTES && !line.ends_with(b"\n") {
-        let left = limit.saturating_sub(begun.elapsed());
-        if left.is_zero() {
-            return Err(ErrorKind::TimedOut.into());
-        }
-        stream.set_read_timeout(Some(left))?;
-        match stream.read(&mut byte)? {
-            0 => break,
-            _ => line.extend(byte),
-        }
-    }
-    Ok(String::from_utf8_lossy(&line).into_owned())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn holds_of_shells_with_another_environment_are_found() {
-        let run = PathBuf::from("/run/user/7");
-        let of_user = |run| folders_of_user(ControlledVerb::Hold, 7, run);
-        let (with, without) = (of_user(Some(run)), of_user(None));
-        // Each shell also searches the folder in which the other creates its sockets.
-        assert!(without.contains(&with[0]) && with.contains(&without[0]));
-        assert_ne!(with[0], without[0]);
     }
 }
