@@ -87,6 +87,20 @@ pub enum Refusal {
 }
 
 impl Refusal {
+    /// Whether the device no longer answers, so that no other setting can be tried.
+    pub const fn is_device_lost(&self) -> bool {
+        matches!(
+            self,
+            Self::Read {
+                error: ReadError::Lost,
+                ..
+            } | Self::Write {
+                error: WriteError::Lost,
+                ..
+            }
+        )
+    }
+
     /// Whether root's permission is missing for the request.
     pub fn is_permission_denied(&self) -> bool {
         match self {

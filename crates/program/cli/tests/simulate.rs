@@ -54,7 +54,10 @@ fn tables_fit_a_terminal_of_100_columns() {
     let folder = folder();
     for what in ["--errors", "--list"] {
         let output = sweetspot(folder.path(), &["simulate", what]);
-        for line in text(&output.stdout).lines() {
+        let shown = text(&output.stdout);
+        // A sentence is one line in a pipe.
+        let is_sentence = |line: &&str| line.starts_with("  held out:");
+        for line in shown.lines().filter(|line| !is_sentence(line)) {
             assert!(line.chars().count() <= 100, "{line}");
         }
     }

@@ -62,3 +62,39 @@ fn caps_are_restored_after_a_kill() {
         budget.wait().unwrap();
     }
 }
+
+/// A hold that chooses batch sizes alone gets a lower limit while the budget lasts, and then its own again.
+#[test]
+fn a_running_hold_is_limited_and_has_its_cap_back() {
+    let host = TestHost::new("tesla_p40:2");
+    let folder = tempfile::tempdir().unwrap();
+    let document = folder.path().join("hold.json");
+    let program = env!("CARGO_BIN_EXE_sweetspot");
+    let hold = host
+        .sweetspot()
+        .args([
+            "hold", "--below", "200W", "--knob", "batch", "--device", "0",
+        ])
+        .arg("--export-json")
+        .arg(&document)
+        .args(["--", program, "sim-workload", "--serve", "--infer"])
+        .args(["--network", "resnet50", "--seconds", "9"])
+        .env("CUDA_VISIBLE_DEVICES", "0")
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    std::thread::sleep(Duration::from_secs(2));
+    let budget = start_budget(&host, &["--below", "290W", "--for", "4s"]);
+    let output = budget.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", stderr_text(&output));
+    let held = hold.wait_with_output().unwrap();
+    let text = std::fs::read(&document);
+    let text = text.unwrap_or_else(|error| panic!("{error}: {}", stderr_text(&held)));
+    let held: serde_json::Value = serde_json::from_slice(&text).unwrap();
+    let caps = held["caps"].as_array().unwrap().iter();
+    let caps: Vec<f64> = caps.map(|cap| cap["cap_w"].as_f64().unwrap()).collect();
+    assert!(caps.len() >= 3, "{caps:?}");
+    assert_eq!((caps[0], caps[caps.len() - 1]), (200.0, 200.0), "{caps:?}");
+    assert!(caps.iter().any(|cap| *cap < 190.0), "{caps:?}");
+}

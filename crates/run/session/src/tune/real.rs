@@ -116,7 +116,8 @@ fn settable_space(
     lease: &mut Lease<'_>,
 ) -> Result<TuneSpace, SessionError> {
     let reference = space.space.reference();
-    let refused = match PointSetter::new(space, gpus).set(lease, reference, None) {
+    let set = PointSetter::new(space, gpus).set(lease, reference, None);
+    let refused = match set.map_err(|(_, error)| error) {
         Ok(()) => return Ok(space.clone()),
         Err(refused @ GuardError::Refused(_)) if space.clocks.is_some() => refused,
         Err(problem) => return Err(problem.into()),

@@ -248,12 +248,16 @@ impl TuneLoop<'_> {
 
     /// Reports a GPU that no longer responds: it is not set any more, and the others get their reference settings.
     fn lose_gpu(&mut self, run: &mut RunInProgress<'_, '_>, index: usize) {
-        let Some(gpu) = self.setter.gpus.get(index) else {
-            return;
-        };
-        let lost = DevicesError::Lost(gpu.descriptor().name.clone()).to_string();
-        self.setter.lost.push(index);
-        self.step(run, TuneEvent::Lost(format!("GPU {index}: {lost}")));
+        if index < self.setter.gpus.len() && !self.setter.lost.contains(&index) {
+            self.setter.lost.push(index);
+            self.step(run, TuneEvent::Lost(self.lost_gpu(index)));
+        }
+    }
+
+    /// Says that the GPU with this index no longer responds.
+    fn lost_gpu(&self, index: usize) -> String {
+        let name = self.setter.gpus[index].descriptor().name.clone();
+        format!("GPU {index}: {}", DevicesError::Lost(name))
     }
 
     /// Passes an event to the tuner and carries out its actions.
@@ -282,12 +286,17 @@ impl TuneLoop<'_> {
         match set {
             Ok(()) => Some(TuneEvent::Applied(point)),
             // A signal may have arrived since the check above.
-            Err(GuardError::Refused(_)) if run.interrupted().is_some() => None,
-            Err(GuardError::Refused(reason)) => Some(TuneEvent::Rejected {
+            Err((_, GuardError::Refused(_))) if run.interrupted().is_some() => None,
+            // The power readings may show it only later.
+            Err((gpu, GuardError::Refused(reason))) if reason.is_device_lost() => {
+                self.setter.lost.push(gpu);
+                Some(TuneEvent::Lost(self.lost_gpu(gpu)))
+            }
+            Err((_, GuardError::Refused(reason))) => Some(TuneEvent::Rejected {
                 point,
                 reason: reason.to_string(),
             }),
-            Err(error) => {
+            Err((_, error)) => {
                 self.failure = Some(error);
                 None
             }
@@ -346,14 +355,14 @@ impl<'a> PointSetter<'a> {
         }
     }
 
-    /// Applies a point to every GPU, or to none if one fails. `each` contains the settings of a point that gives GPUs
+    /// Applies a point to every GPU, or to none if one fails, whose index is in the error. `each` contains the settings of a point that gives GPUs
     /// settings of their own.
     pub fn set(
         &mut self,
         lease: &mut Lease<'_>,
         point: usize,
         each: Option<Vec<Settings>>,
-    ) -> Result<(), GuardError> {
+    ) -> Result<(), (usize, GuardError)> {
         let wanted = each.unwrap_or_else(|| self.space.of_gpus[point].clone());
         for (index, settings) in wanted.iter().enumerate() {
             let Err(error) = self.set_one(lease, index, settings) else {
@@ -363,7 +372,7 @@ impl<'a> PointSetter<'a> {
             for (earlier, settings) in before.take(index + 1) {
                 let _ = self.set_one(lease, earlier, settings);
             }
-            return Err(error);
+            return Err((index, error));
         }
         self.present = Some(wanted);
         Ok(())
