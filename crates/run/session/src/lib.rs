@@ -36,8 +36,8 @@ pub use devices::{DeviceReport, ListedDevices, SensorReport, devices, gpu_ids};
 pub use doctor::{Check, CheckResult, doctor};
 pub use error::SessionError;
 pub use host::{
-    DevicesError, GuardWriter, SettingsAccess, StartAsRoot, guard_folder, restore_all,
-    serve_as_guard, unrestored_devices,
+    DevicesError, GuardWriter, SettingsAccess, StartAsRoot, restore_all, serve_as_guard,
+    unrestored_devices,
 };
 pub use measure::MeasureError;
 pub use network::{

@@ -1,6 +1,6 @@
 //! Other accounts and containers on the same machine.
 //!
-//! The tests change their user and their view of the file system, which needs root; without root they say so and pass.
+//! The tests change their user and their view of the file system, which needs root; scripts/test leaves them out without it.
 
 mod containers;
 mod folders;
@@ -18,15 +18,6 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_sweetspot");
 /// Two accounts without rights; they need no entry in the list of users.
 const VICTIM: u32 = 54_321;
 const ATTACKER: u32 = 54_322;
-
-/// Whether this process is root. If it is not, the test that asks says that it is skipped.
-fn is_root(test: &str) -> bool {
-    let is_root = rustix::process::geteuid().is_root();
-    if !is_root {
-        eprintln!("skipped: {test} needs root");
-    }
-    is_root
-}
 
 /// A simulated host whose GPUs look real: the library is not in the host's folder, so that journals go to the folders of
 /// users and of root.

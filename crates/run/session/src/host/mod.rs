@@ -102,20 +102,15 @@ pub(crate) fn descriptors(gpus: &[Gpu]) -> Vec<Descriptor> {
     gpus.iter().map(|gpu| gpu.descriptor().clone()).collect()
 }
 
-/// The folder for the guards' journals of changed settings: the simulated host's own folder, the one of the system for
-/// root, or a folder of the user.
-pub fn guard_folder() -> PathBuf {
-    if let Some(host) = simulated_host() {
-        return host.join("guard");
-    }
+/// The folders that may hold the guards' journals of changed settings, the preferred one first: the simulated host's own
+/// folder, the one of the system for root, or folders of the user.
+fn guard_folders() -> Vec<PathBuf> {
     let user = rustix::process::geteuid();
-    if user.is_root() {
-        return PathBuf::from(JOURNAL_FOLDER);
+    match simulated_host() {
+        Some(host) => vec![host.join("guard")],
+        None if user.is_root() => vec![PathBuf::from(JOURNAL_FOLDER)],
+        None => user_folders(user.as_raw()),
     }
-    let of_user = user_folders(user.as_raw());
-    // Anybody can make the one in the temporary directory first, which must not stop this user.
-    let usable = of_user.iter().find(|folder| Journal::open(folder).is_ok());
-    usable.or(of_user.first()).cloned().unwrap_or_default()
 }
 
 /// The folders in which guards of a user may keep their journals, the preferred one first.
@@ -146,7 +141,16 @@ fn other_folders() -> Vec<PathBuf> {
 
 /// Opens the journal of this user's guards, and takes over what is left in other places.
 pub(crate) fn open_journal() -> Result<Journal, JournalError> {
-    let journal = Journal::open(&guard_folder())?.locking_machine(lock_scope());
+    let mut opened = guard_folders()
+        .into_iter()
+        .map(|folder| Journal::open(&folder));
+    // Anybody can make the folder in the temporary directory first, which must not stop this user.
+    let journal = match opened.next() {
+        Some(Err(problem)) => opened.find(Result::is_ok).unwrap_or(Err(problem)),
+        Some(opened) => opened,
+        None => Journal::open(Path::new(JOURNAL_FOLDER)),
+    }?;
+    let journal = journal.locking_machine(lock_scope());
     for earlier in other_folders() {
         journal.take_over(&earlier);
     }
@@ -165,7 +169,7 @@ pub(crate) fn simulated_host() -> Option<PathBuf> {
 /// The devices whose settings were left changed by dead guards: by those of this user and by those that ran
 /// as root.
 pub fn unrestored_devices() -> Vec<Result<UnrestoredDevice, JournalError>> {
-    let mut folders = vec![guard_folder()];
+    let mut folders = guard_folders();
     folders.extend(other_folders());
     if simulated_host().is_none() {
         folders.push(PathBuf::from(JOURNAL_FOLDER));
