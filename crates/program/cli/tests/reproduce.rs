@@ -192,7 +192,16 @@ fn multi_gpu_2018_judges_every_consistent_cell() {
     let judged: Vec<&Value> = steps.filter(|row| row["tolerance"].is_number()).collect();
     assert_eq!(judged.len(), 3 * 69);
     let predicted = judged.iter().filter(|row| row["origin"] == "predicted");
-    assert_eq!(predicted.count(), 90);
+    assert_eq!(predicted.count(), 57);
+    // Each value that is reproduced says where it comes from, and both commands count what was fitted in one way.
+    for row in rows(&document) {
+        let both = row["published"].is_number() && row["reproduced"].is_number();
+        assert_eq!(row["origin"].is_string(), both, "{row}");
+    }
+    let fitted = judged.iter().filter(|row| row["origin"] == "fitted");
+    assert_eq!(document["fit"]["values"], fitted.count());
+    assert_eq!(document["fit"]["not_held_out"], document["fit"]["values"]);
+    assert_eq!(document["fit"]["held_out"][0]["values"], 57);
     // The paper's time of four GPUs is that of the slowest one, in the rows of either GPU.
     let time = |gpu: &str| {
         let row = rows(&document).iter().find(|row| {

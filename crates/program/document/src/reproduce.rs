@@ -54,6 +54,8 @@ pub struct Fit {
     pub values: usize,
     /// The predictions of values by fits that did not use them.
     pub held_out: Vec<HeldOut>,
+    /// The number of fitted values for which no fits without a part of the study are stored.
+    pub not_held_out: usize,
     /// The profiles of the study that are not as they were fitted, because somebody has changed them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub changed_profiles: Vec<String>,

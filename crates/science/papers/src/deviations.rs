@@ -119,6 +119,8 @@ pub struct SimulatorDeviations {
     pub tables: Vec<Table>,
     /// The predictions of values that a fit did not use; empty if the study was not fitted without some of its values.
     pub held_out: Vec<HeldOut>,
+    /// The number of fitted values of a study for which no fits without a part of it are stored.
+    pub not_held_out: usize,
     /// The profiles that are not as they were fitted, because somebody has changed them.
     pub changed_profiles: Vec<String>,
 }

@@ -81,7 +81,11 @@ pub fn with_held_out(
     let labels: Vec<&String> = labels.map(|(label, _)| label).collect();
     let mut rows: Option<HeldOut> = None;
     let mut groups = Vec::new();
-    for fit in stored_fits(&study)? {
+    let fits = stored_fits(&study)?;
+    if fits.is_empty() && deviations.count_origins().fitted > 0 {
+        deviations.not_held_out = deviations.values;
+    }
+    for fit in fits {
         let is_row = labels.contains(&&fit.without);
         let predicted = predict(&study, profiles, &fit)?;
         match (&mut rows, is_row) {
@@ -96,7 +100,9 @@ pub fn with_held_out(
         }
     }
     deviations.changed_profiles = profiles.changed(&study)?;
-    deviations.held_out = rows.into_iter().chain(groups).collect();
+    // A study may know values that its only fit did not use.
+    let known = std::mem::take(&mut deviations.held_out);
+    deviations.held_out = rows.into_iter().chain(groups).chain(known).collect();
     Ok(deviations)
 }
 

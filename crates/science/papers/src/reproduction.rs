@@ -45,6 +45,8 @@ pub struct FitSummary {
     pub values: usize,
     /// The predictions of values that a fit did not use.
     pub held_out: Vec<HeldOut>,
+    /// The number of fitted values for which no fits without a part of the study are stored.
+    pub not_held_out: usize,
     /// The profiles that are not as they were fitted, because somebody has changed them.
     pub changed_profiles: Vec<String>,
 }
@@ -100,15 +102,11 @@ pub fn reproduce(
     let reproduction = run(&mut SweepRunner::new(seed, threads))?;
     let compared = deviations_of(&paper.replace('-', "_"), &Profiles::built_in()?)?;
     let fit = compared.map(|compared| FitSummary {
+        free_parameters: compared.free_parameters,
+        values: compared.values,
         held_out: compared.held_out,
+        not_held_out: compared.not_held_out,
         changed_profiles: compared.changed_profiles,
-        // A study may count what it was fitted to itself.
-        ..reproduction.fit.clone().unwrap_or(FitSummary {
-            free_parameters: compared.free_parameters,
-            values: compared.values,
-            held_out: Vec::new(),
-            changed_profiles: Vec::new(),
-        })
     });
     Ok(Some(Reproduction {
         fit,

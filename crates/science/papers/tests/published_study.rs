@@ -88,8 +88,7 @@ fn every_published_and_measured_value_is_within_tolerance_except_those_listed() 
         }
         assert!(met > 0, "{}: {met} of {judged}", study.study);
         // batch_sizer_2021 prints too few numbers: what it concludes is judged by its reproduction.
-        // multi_gpu_2018 is fitted to more values than those of one GPU; its reproduction counts them.
-        let is_counted = !["batch_sizer_2021", "multi_gpu_2018"].contains(&study.study.as_str());
+        let is_counted = study.study != "batch_sizer_2021";
         assert!(
             2 * study.free_parameters <= study.values || !is_counted,
             "{}: {} parameters for {} values",

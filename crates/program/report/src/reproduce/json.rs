@@ -61,6 +61,7 @@ fn fit(fit: &FitSummary) -> document::Fit {
         free_parameters: fit.free_parameters,
         values: fit.values,
         held_out: held_out.collect(),
+        not_held_out: fit.not_held_out,
         changed_profiles: fit.changed_profiles.clone(),
     }
 }

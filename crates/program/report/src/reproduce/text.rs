@@ -2,7 +2,7 @@
 
 use sweetspot_papers::{CountedTolerance, Label, ReproducedRow, Reproduction, ValueOrigin};
 
-use crate::simulate::describe_changed_profiles;
+use crate::simulate::{describe_changed_profiles, describe_not_held_out};
 use crate::table::Table;
 use crate::text::{Line, Role, Text};
 
@@ -286,6 +286,7 @@ fn describe_fit(study: &Reproduction) -> Vec<String> {
     )];
     let held_out = fit.held_out.iter();
     lines.extend(held_out.map(|held_out| format!("  held out: {held_out}")));
+    lines.extend(describe_not_held_out(fit.not_held_out));
     lines.extend(describe_changed_profiles(&fit.changed_profiles));
     lines
 }

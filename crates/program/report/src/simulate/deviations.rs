@@ -47,8 +47,18 @@ fn summary(study: &SimulatorDeviations) -> Vec<Line> {
     }
     let held_out = study.held_out.iter();
     lines.extend(held_out.map(|held_out| Line::new(format!("  held out: {held_out}"))));
+    lines.extend(describe_not_held_out(study.not_held_out).map(Line::new));
     lines.extend(describe_changed_profiles(&study.changed_profiles).map(Line::new));
     lines
+}
+
+/// Says how many fitted values have no held-out error because no fits without them are stored; nothing if all have one.
+pub fn describe_not_held_out(count: usize) -> Option<String> {
+    (count > 0).then(|| {
+        format!(
+            "  not held out: the {count} values of the fit; no fits without each row are stored"
+        )
+    })
 }
 
 /// Says which profiles are not as they were fitted; nothing if all are.

@@ -38,6 +38,7 @@ pub fn compare(profiles: &Profiles) -> Result<SimulatorDeviations, PapersError> 
         // says about the card is put into its profile.
         values: 3,
         held_out: Vec::new(),
+        not_held_out: 0,
         changed_profiles: Vec::new(),
         tables: vec![
             Table {

@@ -137,6 +137,7 @@ pub fn compare(profiles: &Profiles) -> Result<SimulatorDeviations, PapersError> 
         free_parameters: profiles.parameters(STUDY).len(),
         values,
         held_out: Vec::new(),
+        not_held_out: 0,
         changed_profiles: Vec::new(),
         tables: vec![
             Table {

@@ -2,6 +2,7 @@
 
 mod deviations;
 mod jobs;
+mod origins;
 mod reproduction;
 mod summary;
 mod table_1;

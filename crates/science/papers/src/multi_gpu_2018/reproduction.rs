@@ -2,18 +2,18 @@
 //! follows from it.
 
 use super::jobs::{JobMeasurement, MAXWELL, NETWORKS, PASCAL, exact_jobs, find, run_jobs};
+use super::origins::{Quantity, origin_of};
 use super::summary::{TOLERANCE, best_approach, derived_tables, deviations};
 use super::table_checks::{contradiction, why_unjudged};
 use super::tables::{
     StepCell, read_accuracies, read_average_efficiencies, read_efficiencies, read_iterations,
     read_network_costs, read_step_cells,
 };
-use super::{STUDY, table_1, table_10, table_11, tables_6_9};
+use super::{table_1, table_10, table_11, tables_6_9};
 use crate::PapersError;
 use crate::Reproduction;
 use crate::origin::ValueOrigin;
 use crate::profiles::Profiles;
-use crate::reproduction::FitSummary;
 use crate::row::{Conclusion, CountedTolerance, Judgement, Label, ReproducedRow, Rows, ValueKind};
 use crate::simulated_runs::SweepRunner;
 
@@ -71,12 +71,7 @@ pub fn reproduce(runner: &mut SweepRunner) -> Result<Reproduction, PapersError> 
     let mut conclusions = conclusions(&measured);
     conclusions.push(best_approach(&measured, &cells, &read_accuracies()?));
     Ok(Reproduction {
-        fit: Some(FitSummary {
-            free_parameters: profiles.parameters(STUDY).len(),
-            values: fitted_values(&rows),
-            held_out: Vec::new(),
-            changed_profiles: Vec::new(),
-        }),
+        fit: None,
         paper: PAPER,
         source: SOURCE,
         runs: runner.clone(),
@@ -91,21 +86,10 @@ pub fn reproduce(runner: &mut SweepRunner) -> Result<Reproduction, PapersError> 
     })
 }
 
-/// The number of printed times and energies that the profiles were fitted to.
-fn fitted_values(rows: &[ReproducedRow]) -> usize {
-    let is_fitted = |row: &&ReproducedRow| {
-        row.origin == Some(ValueOrigin::Fitted) && row.judgement != Judgement::Shown
-    };
-    rows.iter()
-        .filter(is_fitted)
-        .filter(|row| row.kind != POWER)
-        .count()
-}
-
 /// The rows of table 3: iterations are epochs times items divided by the batch size. Tables 6 and 9 use the printed
 /// numbers.
 fn table_3() -> Result<Vec<ReproducedRow>, PapersError> {
-    let mut rows = Rows::new("3");
+    let mut rows = Rows::new("3").with_origin(ValueOrigin::Derived);
     let printed = read_iterations()?;
     for row in &printed {
         let labels: [(&'static str, Label); 2] = [
@@ -119,6 +103,10 @@ fn table_3() -> Result<Vec<ReproducedRow>, PapersError> {
         });
         let printed = Some(row.iterations as f64);
         rows.add(&labels, ITERATIONS, printed, here, Judgement::Shown);
+        // The items of the profiles follow from the first row of each network.
+        if first == Some(row) {
+            rows.set_origin(ValueOrigin::Input);
+        }
     }
     Ok(rows.rows)
 }
@@ -146,22 +134,18 @@ fn step_rows(cell: &StepCell, measured: &[JobMeasurement]) -> Vec<ReproducedRow>
         (true, 1) => Judgement::Each(tolerance),
         (true, _) => Judgement::Counted(TOLERANCE),
     };
-    // The links between GPUs were fitted to CaffeNet alone.
-    let origin = match cell.gpus == 1 || cell.network == "caffenet" {
-        true => ValueOrigin::Fitted,
-        false => ValueOrigin::Predicted,
-    };
-    let mut times = Rows::new(tables.0).with_origin(origin);
+    let mut times = Rows::new(tables.0).with_origin(origin_of(cell, Quantity::Time));
     let time = here.map(|here| here.time);
     let printed = Some(cell.time.get());
     *times.add(&labels, TIME, printed, time, judged(0.10)) = why_unjudged(cell);
-    let mut energies = Rows::new(tables.1).with_origin(origin);
+    let mut energies = Rows::new(tables.1).with_origin(origin_of(cell, Quantity::Energy));
     let energy = here.map(|here| here.energy);
     let printed = Some(cell.energy.get());
     *energies.add(&labels, ENERGY, printed, energy, judged(0.15)) = why_unjudged(cell);
     let power = here.map(|here| here.energy / here.time);
     let printed = Some(cell.power.get());
     *energies.add(&labels, POWER, printed, power, judged(0.15)) = contradiction(cell);
+    energies.set_origin(origin_of(cell, Quantity::Power));
     times.rows.extend(energies.rows);
     times.rows
 }

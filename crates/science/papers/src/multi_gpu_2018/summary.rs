@@ -1,6 +1,7 @@
 //! How far the reproduction of multi_gpu_2018 is from its consistent cells, and what follows for the choice of a batch.
 
 use super::jobs::{BATCHES, GPU_COUNTS, JobMeasurement, NETWORKS, PASCAL, energy_of_all, find};
+use super::origins::is_fitted_on_several;
 use super::tables::{Accuracy, StepCell};
 use crate::row::{Conclusion, CountedTolerance, Judgement, ReproducedRow};
 
@@ -14,23 +15,28 @@ const ACCURACY_MARGIN: f64 = 0.05;
 /// The tables with the steps of a batch.
 const STEP_TABLES: [&str; 4] = ["4", "5", "7", "8"];
 
-/// A group of values: its name, and whether a row with this network and number of GPUs belongs to it.
-type Group = (&'static str, fn(&str, f64) -> bool);
+/// A group of values: its name, and whether a row with this network, step and number of GPUs, a time or not, belongs to it.
+type Group = (&'static str, fn(&str, &str, u64, bool) -> bool);
 
 /// The groups whose deviations are told apart.
 const GROUPS: [Group; 4] = [
-    ("all consistent cells of tables 4, 5, 7 and 8", |_, _| true),
+    (
+        "all consistent cells of tables 4, 5, 7 and 8",
+        |_, _, _, _| true,
+    ),
     (
         "on one GPU (the profiles were fitted to them)",
-        |_, gpus| gpus == 1.0,
+        |_, _, gpus, _| gpus == 1,
     ),
     (
-        "CaffeNet on several GPUs (the links were fitted to them)",
-        |network, gpus| gpus > 1.0 && network == "CaffeNet",
+        "CaffeNet on several GPUs (the links were fitted to them), energy and power of ResNet's backward step on two (its power was chosen with them in view)",
+        is_fitted_on_several,
     ),
     (
-        "the other networks on several GPUs (predicted)",
-        |network, gpus| gpus > 1.0 && network != "CaffeNet",
+        "the others on several GPUs (predicted)",
+        |network, step, gpus, is_time| {
+            gpus > 1 && !is_fitted_on_several(network, step, gpus, is_time)
+        },
     ),
 ];
 
@@ -53,7 +59,13 @@ pub fn deviations(rows: &[ReproducedRow]) -> Vec<CountedTolerance> {
     let of_group = |(name, is_member): &Group| {
         let own = judged.iter().filter(|row| {
             let (network, _) = label(row, "network");
-            is_member(&network, label(row, "gpus").1)
+            let (step, _) = label(row, "step");
+            is_member(
+                &network,
+                &step,
+                label(row, "gpus").1 as u64,
+                row.kind.key == "time_s",
+            )
         });
         let mut sizes: Vec<f64> = own
             .map(|row| row.deviation().map_or(f64::INFINITY, f64::abs))

@@ -3,6 +3,7 @@
 use super::jobs::{JobMeasurement, MAXWELL, PASCAL, Step, find};
 use super::tables::{Advantage, StepCell, read_advantages};
 use crate::PapersError;
+use crate::origin::ValueOrigin;
 use crate::row::{Judgement, Label, ReproducedRow, Rows, ValueKind};
 
 /// How much less time a Pascal takes than a Maxwell.
@@ -16,7 +17,7 @@ pub fn rows(
     cells: &[StepCell],
     tolerance: f64,
 ) -> Result<Vec<ReproducedRow>, PapersError> {
-    let mut rows = Rows::new("10");
+    let mut rows = Rows::new("10").with_origin(ValueOrigin::Derived);
     for row in read_advantages()? {
         let labels: [(&'static str, Label); 3] = [
             ("step", row.step.as_str().into()),

@@ -3,6 +3,7 @@
 use super::jobs::{JobMeasurement, find};
 use super::summary::TOLERANCE;
 use super::tables::{Efficiency, NetworkCost, StepCell};
+use crate::origin::ValueOrigin;
 use crate::row::{Judgement, Label, ReproducedRow, Rows, ValueKind};
 
 /// The floating-point operations per second and watt.
@@ -66,7 +67,7 @@ impl EfficiencyTable<'_> {
 
     /// The rows of table 11, for every cell and every average.
     pub fn rows(&self, cells: &[Efficiency], averages: &[Efficiency]) -> Vec<ReproducedRow> {
-        let mut rows = Rows::new("11");
+        let mut rows = Rows::new("11").with_origin(ValueOrigin::Derived);
         for row in cells {
             let printed = row.gflops_per_watt.map(|value| 1e9 * value);
             let here = self

@@ -3,6 +3,7 @@
 use super::jobs::{JobMeasurement, MAXWELL, PASCAL, energy_of_all, find};
 use super::tables::{Iterations, StepCell, WholeTraining, read_iterations, read_whole_trainings};
 use crate::PapersError;
+use crate::origin::ValueOrigin;
 use crate::row::{Judgement, Label, ReproducedRow, Rows, ValueKind};
 
 /// The time of a whole training.
@@ -83,7 +84,8 @@ pub fn rows(
     let mut all = Vec::new();
     for training in &trainings {
         let row = &training.printed;
-        let mut rows = Rows::new(if row.measured_gpu == PASCAL { "6" } else { "9" });
+        let mut rows = Rows::new(if row.measured_gpu == PASCAL { "6" } else { "9" })
+            .with_origin(ValueOrigin::Derived);
         let labels: [(&'static str, Label); 4] = [
             ("gpu", row.measured_gpu.as_str().into()),
             ("network", row.network.as_str().into()),

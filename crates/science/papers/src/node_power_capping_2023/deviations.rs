@@ -163,6 +163,7 @@ pub fn compare(profiles: &Profiles) -> Result<SimulatorDeviations, PapersError> 
         values: fitted.count(),
         tables: tables.into_iter().map(Table::from).collect(),
         held_out: Vec::new(),
+        not_held_out: 0,
         changed_profiles: Vec::new(),
     })
 }

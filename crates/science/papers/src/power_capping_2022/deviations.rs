@@ -63,6 +63,7 @@ pub fn compare(
         free_parameters: profiles.parameters(STUDY).len(),
         values: 2 * different.len(),
         held_out: Vec::new(),
+        not_held_out: 0,
         changed_profiles: Vec::new(),
         tables: vec![Table {
             title: TITLE.to_owned(),
