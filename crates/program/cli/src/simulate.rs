@@ -20,6 +20,7 @@ static NVML_LIBRARY: &[u8] = include_bytes!(env!("SWEETSPOT_NVML_SIM"));
 
 /// Runs `sweetspot simulate`.
 pub fn run(args: SimulateArgs) -> Result<Outcome> {
+    args.profiles.use_folder()?;
     if let Some(rows) = &args.fit {
         return fit_rows(&RowsFit {
             path: rows,

@@ -104,6 +104,35 @@ impl Table {
             values.iter().zip(kinds)
         })
     }
+
+    /// The table with only some of its values and their rows; divided into a table for each column if rows keep different
+    /// columns.
+    pub(crate) fn only(mut self, is_kept: impl Fn(&Value) -> bool) -> Vec<Self> {
+        let has_any = |values: &[Value]| values.iter().any(&is_kept);
+        self.rows.retain(|(_, values)| has_any(values));
+        let mut all = self.rows.iter().flat_map(|(_, values)| values);
+        if self.rows.is_empty() || all.all(&is_kept) {
+            return if self.rows.is_empty() {
+                Vec::new()
+            } else {
+                vec![self]
+            };
+        }
+        let columns = self.columns.iter().enumerate();
+        let of_column = columns.map(|(index, column)| Self {
+            title: self.title.clone(),
+            columns: vec![*column],
+            rows: self
+                .rows
+                .iter()
+                .filter_map(|(label, values)| {
+                    let value = values.get(index).filter(|value| is_kept(value))?;
+                    Some((label.clone(), vec![*value]))
+                })
+                .collect(),
+        });
+        of_column.filter(|table| !table.rows.is_empty()).collect()
+    }
 }
 
 /// All deviations of the simulator from one study.
@@ -251,9 +280,7 @@ const STUDIES: [(&str, Compare); 6] = [
     ("node_power_capping_2023", |profiles, _| {
         node_power_capping_2023::compare(profiles)
     }),
-    ("multi_gpu_2018", |profiles, _| {
-        multi_gpu_2018::compare(profiles)
-    }),
+    ("multi_gpu_2018", multi_gpu_2018::compare),
     ("batch_sizer_2021", |profiles, _| {
         batch_sizer_2021::compare(profiles)
     }),

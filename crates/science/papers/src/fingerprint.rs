@@ -3,6 +3,8 @@
 //! `data/held_out/profile_fingerprints.csv` has the fingerprint of every profile of a study as it was fitted. It is written
 //! by `cargo run --release -p sweetspot-papers --example fit -- STUDY --fingerprints`.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 
 use crate::tables::{read_rows, table_text};
@@ -33,13 +35,18 @@ impl Profiles {
                 fingerprint: format!("{:016x}", hash(&text)),
             }));
         };
-        for (name, gpu) in &self.gpus {
-            if gpu.study.as_deref() == Some(study) {
-                add(
-                    ParameterProfile::Gpu(name.clone()),
-                    serde_json::to_string(gpu).ok(),
-                );
-            }
+        let of_study = format!("@{study}");
+        let workloads = self.workloads.iter();
+        let workloads = workloads.filter(|workload| workload.name.ends_with(&of_study));
+        // A study may use a GPU that was fitted to another one.
+        let entries = workloads.clone().flat_map(|one| &one.profile.on);
+        let gpus: BTreeSet<&String> = entries.map(|on| &on.gpu).collect();
+        for name in gpus {
+            let gpu = self.gpus.get(name);
+            add(
+                ParameterProfile::Gpu(name.clone()),
+                gpu.and_then(|gpu| serde_json::to_string(gpu).ok()),
+            );
         }
         if let Some(node) = self.nodes.get(study) {
             let profile = ParameterProfile::Node(study.to_owned());
@@ -49,12 +56,9 @@ impl Profiles {
             let profile = ParameterProfile::Study(study.to_owned());
             add(profile, serde_json::to_string(&self.dvfs_2019).ok());
         }
-        let of_study = format!("@{study}");
-        for workload in &self.workloads {
-            if workload.name.ends_with(&of_study) {
-                let text = serde_json::to_string(&workload.profile).ok();
-                add(ParameterProfile::of(workload), text);
-            }
+        for workload in workloads {
+            let text = serde_json::to_string(&workload.profile).ok();
+            add(ParameterProfile::of(workload), text);
         }
         all
     }
@@ -103,5 +107,12 @@ mod tests {
         gpu.power.idle = sweetspot_quantity::Watts::new(27.0);
         let changed = profiles.changed("dvfs_2019").unwrap();
         assert_eq!(changed, ["gpu tesla_p100"]);
+        // The GPU of node_power_capping_2023 was fitted to power_capping_2022.
+        let gpu = profiles.gpus.get_mut("quadro_rtx_6000").unwrap();
+        gpu.power.idle = sweetspot_quantity::Watts::new(27.0);
+        for study in ["power_capping_2022", "node_power_capping_2023"] {
+            let changed = profiles.changed(study).unwrap();
+            assert_eq!(changed, ["gpu quadro_rtx_6000"], "{study}");
+        }
     }
 }

@@ -3,7 +3,7 @@
 //! The fits are made by `cargo run --release -p sweetspot-papers --example fit -- STUDY --held-out`, which stores the
 //! values of the parameters in `data/held_out/STUDY.csv`. The predictions are computed from them with the simulator.
 
-use crate::deviations::{HeldOut, SimulatorDeviations, compare_rows, compare_with};
+use crate::deviations::{HeldOut, SimulatorDeviations, Table, compare_rows, compare_with};
 use crate::origin::ValueOrigin;
 use crate::tables::{PublishedError, table_text};
 use crate::{PapersError, Parameter, ParameterValue, Profiles};
@@ -82,9 +82,7 @@ pub fn with_held_out(
     let mut rows: Option<HeldOut> = None;
     let mut groups = Vec::new();
     let fits = stored_fits(&study)?;
-    if fits.is_empty() && deviations.count_origins().fitted > 0 {
-        deviations.not_held_out = deviations.values;
-    }
+    deviations.not_held_out = not_held_out(&deviations.tables, &fits);
     for fit in fits {
         let is_row = labels.contains(&&fit.without);
         let predicted = predict(&study, profiles, &fit)?;
@@ -106,6 +104,21 @@ pub fn with_held_out(
     Ok(deviations)
 }
 
+/// The number of fitted values that no stored fit leaves out.
+fn not_held_out(tables: &[Table], fits: &[StoredFit]) -> usize {
+    let of_table = |table: &Table| {
+        let rows = table.rows.iter().filter(|(label, _)| {
+            let mut fits = fits.iter();
+            !fits.any(|fit| is_held_out(&fit.without, &table.title, label))
+        });
+        let values = rows.flat_map(|(_, values)| values);
+        values
+            .filter(|value| value.origin == Some(ValueOrigin::Fitted))
+            .count()
+    };
+    tables.iter().map(of_table).sum()
+}
+
 /// What fits did not use, of which each leaves out another row.
 const EACH_ROW: &str = "the row, each in turn";
 
@@ -117,29 +130,29 @@ fn predict(study: &str, profiles: &Profiles, fit: &StoredFit) -> Result<HeldOut,
     let is_wanted = |title: &str, label: &str| is_held_out(&fit.without, title, label);
     let compared = compare_rows(study, &profiles, &is_wanted)?;
     let tables = compared.into_iter().flat_map(|compared| compared.tables);
-    let predicted = tables.map(|mut table| {
+    let predicted = tables.flat_map(|mut table| {
         let title = table.title.clone();
         table.rows.retain(|(label, _)| is_wanted(&title, label));
-        for (_, values) in &mut table.rows {
-            values.retain(|value| value.origin == Some(ValueOrigin::Fitted));
-            for value in values {
-                value.origin = Some(ValueOrigin::Predicted);
-            }
-        }
-        table.rows.retain(|(_, values)| !values.is_empty());
-        table
+        table.only(|value| value.origin == Some(ValueOrigin::Fitted))
     });
+    let mut predicted: Vec<Table> = predicted.collect();
+    let rows = predicted.iter_mut().flat_map(|table| &mut table.rows);
+    for value in rows.flat_map(|(_, values)| values) {
+        value.origin = Some(ValueOrigin::Predicted);
+    }
     Ok(HeldOut {
         without: fit.without.clone(),
-        tables: predicted.filter(|table| !table.rows.is_empty()).collect(),
+        tables: predicted,
     })
 }
 
 impl HeldOut {
-    /// Adds other predictions, of tables with the same titles to those tables.
+    /// Adds other predictions, of tables with the same titles and columns to those tables.
     fn append(&mut self, other: Self) {
         for table in other.tables {
-            match self.tables.iter_mut().find(|own| own.title == table.title) {
+            let is_same =
+                |own: &&mut Table| own.title == table.title && own.columns == table.columns;
+            match self.tables.iter_mut().find(is_same) {
                 Some(own) => own.rows.extend(table.rows),
                 None => self.tables.push(table),
             }
@@ -162,7 +175,6 @@ pub fn deviations_of(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Table;
 
     /// The sum of squared deviations, relative to their tolerances, of the values that a fit used.
     fn squares(study: &str, profiles: &Profiles, without: &str) -> f64 {
@@ -187,7 +199,12 @@ mod tests {
     #[test]
     fn stored_fits_are_least_squares() {
         let profiles = Profiles::built_in().unwrap();
-        for study in ["node_power_capping_2023", "dvfs_2019", "h200"] {
+        for study in [
+            "node_power_capping_2023",
+            "dvfs_2019",
+            "multi_gpu_2018",
+            "h200",
+        ] {
             let fits = stored_fits(study).unwrap();
             let fit = &fits[0];
             let with = |changed: usize, factor: f64| {
@@ -222,6 +239,7 @@ mod tests {
             "power_capping_2022",
             "dvfs_2019",
             "node_power_capping_2023",
+            "multi_gpu_2018",
             "h200",
         ] {
             let fits = stored_fits(study).unwrap();

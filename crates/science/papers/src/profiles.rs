@@ -1,15 +1,11 @@
 //! The profiles that are compared with the papers: the built-in ones, or candidates during a fit.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
 
 use sweetspot_decide::Outcome as Means;
 use sweetspot_device::Settings;
 use sweetspot_quantity::{Joules, Seconds, Watts};
-use sweetspot_sim::{
-    CatalogueError, GpuProfile, NodeProfile, Outcome, Variant, Workload, gpus, nodes, parse_gpu,
-    parse_node, parse_workload, workloads,
-};
+use sweetspot_sim::{GpuProfile, NodeProfile, Outcome, Variant, Workload, gpus, nodes, workloads};
 use sweetspot_study::{Configuration, EnergyOf, RunEnding};
 
 use crate::PapersError;
@@ -44,7 +40,7 @@ pub(super) struct CaseRun {
 }
 
 impl Profiles {
-    /// Loads the profiles that are built into the program.
+    /// Loads the profiles that are built into the program, or the user's in place of them.
     pub fn built_in() -> Result<Self, PapersError> {
         Ok(Self {
             gpus: gpus()?.into_iter().collect(),
@@ -52,33 +48,6 @@ impl Profiles {
             workloads: workloads()?,
             dvfs_2019: StudyConstants::built_in()?,
         })
-    }
-
-    /// The profiles with those in a folder in place of the built-in ones of the same name. The folder has the form of the
-    /// built-in profiles: `gpus/NAME.toml`, `nodes/NAME.toml` and `workloads/STUDY/NETWORK.toml`.
-    pub fn with_folder(mut self, folder: &Path) -> Result<Self, PapersError> {
-        for (name, path) in files(&folder.join("gpus"))? {
-            let profile = parse_gpu(&path.display().to_string(), &read(&path)?);
-            self.gpus
-                .insert(name, profile.map_err(CatalogueError::from)?);
-        }
-        for (name, path) in files(&folder.join("nodes"))? {
-            let profile = parse_node(&path.display().to_string(), &read(&path)?);
-            self.nodes
-                .insert(name, profile.map_err(CatalogueError::from)?);
-        }
-        for (study, study_folder) in files(&folder.join("workloads"))? {
-            for (stem, path) in files(&study_folder)? {
-                let profile = parse_workload(&path.display().to_string(), &read(&path)?);
-                let profile = profile.map_err(CatalogueError::from)?;
-                let network = stem.split('.').next().unwrap_or_default();
-                let name = format!("{network}@{study}");
-                self.workloads
-                    .retain(|own| own.name != name || own.profile.mode != profile.mode);
-                self.workloads.push(Workload { name, profile });
-            }
-        }
-        Ok(self)
     }
 
     /// Prepares a workload of a study on these GPUs for simulation.
@@ -141,39 +110,6 @@ impl Profiles {
         };
         caps.into_iter().map(at).collect()
     }
-}
-
-/// The files and folders in a folder, with their names without endings; none if there is no such folder.
-fn files(folder: &Path) -> Result<Vec<(String, PathBuf)>, PapersError> {
-    let entries = match folder.read_dir() {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(unreadable(folder, &error)),
-    };
-    let mut found = Vec::new();
-    for entry in entries {
-        let path = entry.map_err(|error| unreadable(folder, &error))?.path();
-        let is_profile = path.extension().is_some_and(|ending| ending == "toml");
-        if let Some(stem) = path.file_stem().filter(|_| is_profile || path.is_dir()) {
-            found.push((stem.to_string_lossy().into_owned(), path.clone()));
-        }
-    }
-    found.sort();
-    Ok(found)
-}
-
-/// Reads the text of a profile.
-fn read(path: &Path) -> Result<String, PapersError> {
-    std::fs::read_to_string(path).map_err(|error| unreadable(path, &error))
-}
-
-/// The error that a file or folder cannot be read.
-fn unreadable(path: &Path, error: &std::io::Error) -> PapersError {
-    CatalogueError::Unreadable {
-        path: path.display().to_string(),
-        reason: error.to_string(),
-    }
-    .into()
 }
 
 impl SimulatedCase {

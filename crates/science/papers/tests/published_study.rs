@@ -44,6 +44,15 @@ const MISSED_OF_NODE: [&str; 6] = [
     "8 GPUs: cap of the best eds:1.5",
 ];
 
+/// What multi_gpu_2018 misses: ResNet's backward step on four GPUs, which grows with the batch as no exchange does.
+const MISSED_OF_MULTI_GPU: [&str; 2] = [
+    "pascal resnet_gait backward 256 on 4",
+    "maxwell resnet_gait backward 256 on 4",
+];
+
+/// What batch_sizer_2021 misses with two host times; docs/reproduce says why.
+const MISSED_OF_BATCH_SIZER: [&str; 1] = ["mobilenet_v1 imagenet by 256 instead of 1"];
+
 /// The number of values that dvfs_2019 misses with 17 parameters; docs/reproduce says which and why.
 const MISSED_OF_DVFS: usize = 30;
 
@@ -79,6 +88,8 @@ fn every_published_and_measured_value_is_within_tolerance_except_those_listed() 
     for study in &studies {
         let known: &[&str] = match study.study.as_str() {
             "node_power_capping_2023" => &MISSED_OF_NODE,
+            "multi_gpu_2018" => &MISSED_OF_MULTI_GPU,
+            "batch_sizer_2021" => &MISSED_OF_BATCH_SIZER,
             _ => &[],
         };
         let (met, judged) = study.count_met();
@@ -87,10 +98,8 @@ fn every_published_and_measured_value_is_within_tolerance_except_those_listed() 
             name => assert_eq!(missed(study), known, "{name}"),
         }
         assert!(met > 0, "{}: {met} of {judged}", study.study);
-        // batch_sizer_2021 prints too few numbers: what it concludes is judged by its reproduction.
-        let is_counted = study.study != "batch_sizer_2021";
         assert!(
-            2 * study.free_parameters <= study.values || !is_counted,
+            2 * study.free_parameters <= study.values,
             "{}: {} parameters for {} values",
             study.study,
             study.free_parameters,

@@ -108,69 +108,6 @@ fn power_jumps_above_1000_mhz_on_p100_and_v100() {
     }
 }
 
-/// Appendix A: "increasing the memory frequency hardly affects the performance of DNN training, but leads to
-/// higher power consumption". Here 26 % more memory clock makes training up to 12 % faster, because kernels without
-/// products wait for the memory: docs/reproduce/dvfs-2019.md counts this among what does not hold.
-#[test]
-fn the_memory_clock_of_the_2080ti_raises_power_and_speed_a_little() {
-    for (network, batches) in DVFS {
-        let stand = dvfs("gtx_2080ti", network, &training("gemm"));
-        let at = |clock| {
-            let settings = Settings {
-                memory_clock: Some(Megahertz::new(clock)),
-                ..Settings::default()
-            };
-            stand.run(batches[0], settings)
-        };
-        let (low, high) = (at(5800.0), at(7300.0));
-        let (speed, power) = (high.0 / low.0 - 1.0, high.1 / low.1 - 1.0);
-        assert!((0.0..0.12).contains(&speed), "{network}: speed {speed:+.3}");
-        assert!(power > 0.0, "{network}: power {power:+.3}");
-    }
-}
-
-/// Appendix B: "Winograd achieves better performance while keeping nearly the same power consumption". Here the power
-/// falls where launches limit the speed, by up to a third.
-#[test]
-fn winograd_is_faster_than_gemm_at_no_more_power() {
-    for gpu in ["tesla_p100", "tesla_v100_pcie_16gb"] {
-        for (network, batches) in DVFS {
-            let run = |algorithm| {
-                let stand = dvfs(gpu, network, &training(algorithm));
-                stand.run(batches[0], Settings::default())
-            };
-            let (gemm, winograd) = (run("gemm"), run("winograd"));
-            assert!(
-                winograd.0 > 1.02 * gemm.0,
-                "{gpu} {network}: speed {}",
-                winograd.0 / gemm.0
-            );
-            let power = winograd.1 / gemm.1 - 1.0;
-            assert!(
-                (-0.35..0.01).contains(&power),
-                "{gpu} {network}: power {power:+.3}"
-            );
-        }
-    }
-}
-
-/// Appendix A: "the performance of AlexNet and VggNet-16 rarely changes with different batch sizes, while
-/// GoogleNet and ResNet-50 gain higher image processing throughputs with larger batches".
-#[test]
-fn googlenet_and_resnet_gain_from_batch_and_alexnet_and_vgg_hardly() {
-    for gpu in ["tesla_p100", "tesla_v100_pcie_16gb"] {
-        for (network, batches) in DVFS {
-            let stand = dvfs(gpu, network, &training("gemm"));
-            let speed = |batch: u64| stand.run(batch, Settings::default()).0;
-            let gain = speed(batches[batches.len() - 1]) / speed(batches[0]) - 1.0;
-            match network {
-                "googlenet" | "resnet50" => assert!(gain > 0.10, "{gpu} {network}: {gain:+.3}"),
-                _ => assert!((0.0..0.10).contains(&gain), "{gpu} {network}: {gain:+.3}"),
-            }
-        }
-    }
-}
-
 /// "Due to the limitation of GPU memory size, some large batch sizes are not supported", most of them with
 /// FFT.
 #[test]

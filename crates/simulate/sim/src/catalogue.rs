@@ -2,17 +2,21 @@
 
 use include_dir::{Dir, include_dir};
 
+use crate::user_profiles::user_text;
+
 use crate::profile::{
     GpuProfile, Mode, NodeProfile, ProfileError, Variant, VariantError, WorkloadProfile, parse_gpu,
     parse_node, parse_workload,
 };
 
-/// The files of the built-in GPU profiles.
-static GPUS: Dir = include_dir!("$CARGO_MANIFEST_DIR/profiles/gpus");
-/// The files of the built-in node profiles.
-static NODES: Dir = include_dir!("$CARGO_MANIFEST_DIR/profiles/nodes");
-/// The files of the built-in workload profiles.
-static WORKLOADS: Dir = include_dir!("$CARGO_MANIFEST_DIR/profiles/workloads");
+/// The files of the built-in profiles, in the folders `gpus`, `nodes` and `workloads/STUDY`.
+pub(crate) static PROFILES: Dir = include_dir!("$CARGO_MANIFEST_DIR/profiles");
+/// The folder of the GPU profiles.
+const GPUS: &str = "gpus";
+/// The folder of the node profiles.
+const NODES: &str = "nodes";
+/// The folder of the workload profiles, which has a folder for each study.
+const WORKLOADS: &str = "workloads";
 
 /// Why a profile cannot be found or used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -43,6 +47,22 @@ pub enum CatalogueError {
         path: String,
         /// Why the file cannot be read.
         reason: String,
+    },
+    /// The user's folder of profiles has no profile.
+    #[error(
+        "there are no profiles in {folder}: it must contain gpus/NAME.toml, nodes/NAME.toml or workloads/STUDY/NETWORK.toml"
+    )]
+    NoProfiles {
+        /// The folder that the user gave.
+        folder: String,
+    },
+    /// A file in the user's folder of profiles does not have the name of a built-in profile.
+    #[error("{path} replaces no built-in profile: the nearest are {}", near.join(", "))]
+    NotBuiltIn {
+        /// The path of the file.
+        path: String,
+        /// The most similar paths of built-in profiles.
+        near: Vec<String>,
     },
     /// The study has a profile of the network for training or for inference, but not for the requested one of
     /// the two.
@@ -80,7 +100,7 @@ pub struct Workload {
 /// Every built-in GPU profile with its name, in alphabetical order.
 pub fn gpus() -> Result<Vec<(String, GpuProfile)>, CatalogueError> {
     let mut gpus = Vec::new();
-    for (name, text) in built_in(&GPUS) {
+    for (name, text) in built_in(GPUS) {
         let profile = parse_gpu(&format!("{name}.toml"), text)?;
         gpus.push((name, profile));
     }
@@ -90,7 +110,7 @@ pub fn gpus() -> Result<Vec<(String, GpuProfile)>, CatalogueError> {
 /// Every built-in node with its name, in alphabetical order.
 pub fn nodes() -> Result<Vec<(String, NodeProfile)>, CatalogueError> {
     let mut nodes = Vec::new();
-    for (name, text) in built_in(&NODES) {
+    for (name, text) in built_in(NODES) {
         let profile = parse_node(&format!("{name}.toml"), text)?;
         nodes.push((name, profile));
     }
@@ -147,22 +167,22 @@ pub fn find_gpu(name: &str) -> Result<(String, GpuProfile), CatalogueError> {
 /// Returns the name and the text of a GPU's profile, found like [`find_gpu`] and checked.
 pub fn gpu_text(name: &str) -> Result<(String, String), CatalogueError> {
     let (found, _) = find_gpu(name)?;
-    text_of(&GPUS, found)
+    text_of(GPUS, found)
 }
 
 /// Returns the name and the text of a node's profile, found like [`find_node`] and checked.
 pub fn node_text(name: &str) -> Result<(String, String), CatalogueError> {
     let (found, _) = find_node(name)?;
-    text_of(&NODES, found)
+    text_of(NODES, found)
 }
 
 /// The name and the text of a profile that was found: from the built-in files, or from the user's file.
-fn text_of(dir: &'static Dir, found: String) -> Result<(String, String), CatalogueError> {
+fn text_of(folder: &str, found: String) -> Result<(String, String), CatalogueError> {
     if is_path(&found) {
         let text = read(&found)?;
         return Ok((found, text));
     }
-    let text = built_in(dir).find(|(known, _)| *known == found);
+    let text = built_in(folder).find(|(known, _)| *known == found);
     let (name, text) = text.unwrap_or((found, ""));
     Ok((name, text.to_owned()))
 }
@@ -244,17 +264,19 @@ fn find_built_in(name: &str, study: Option<&str>) -> Result<Vec<Workload>, Catal
 
 /// Whether there are built-in workloads of this study.
 pub fn has_workloads(study: &str) -> bool {
-    WORKLOADS.get_dir(study).is_some()
+    PROFILES.get_dir(format!("{WORKLOADS}/{study}")).is_some()
 }
 
 /// The names and texts of all built-in workload profiles.
 fn workload_texts() -> impl Iterator<Item = (String, &'static str)> {
-    let mut studies: Vec<_> = WORKLOADS.dirs().collect();
-    studies.sort_by_key(|dir| dir.path());
-    studies.into_iter().flat_map(|dir| {
-        let study = dir.path().to_string_lossy().into_owned();
+    let folders = PROFILES.get_dir(WORKLOADS).into_iter().flat_map(Dir::dirs);
+    let mut studies: Vec<String> = folders
+        .filter_map(|dir| Some(dir.path().file_name()?.to_string_lossy().into_owned()))
+        .collect();
+    studies.sort();
+    studies.into_iter().flat_map(|study| {
         // `NETWORK.toml`, or `NETWORK.train.toml` and `NETWORK.infer.toml`, training first.
-        let mut files: Vec<_> = built_in(dir).collect();
+        let mut files: Vec<_> = built_in(&format!("{WORKLOADS}/{study}")).collect();
         files.sort_by_key(|(stem, _)| {
             let (network, mode) = stem.split_once('.').unwrap_or((stem, ""));
             (network.to_owned(), std::cmp::Reverse(mode.to_owned()))
@@ -266,13 +288,15 @@ fn workload_texts() -> impl Iterator<Item = (String, &'static str)> {
     })
 }
 
-/// The names and texts of the built-in profiles in a folder.
-fn built_in(dir: &'static Dir<'static>) -> impl Iterator<Item = (String, &'static str)> {
-    let mut files: Vec<_> = dir.files().collect();
+/// The names and texts of the built-in profiles in a folder, or of the user's in place of them.
+fn built_in(folder: &str) -> impl Iterator<Item = (String, &'static str)> + use<> {
+    let files = PROFILES.get_dir(folder).into_iter().flat_map(Dir::files);
+    let mut files: Vec<_> = files.collect();
     files.sort_by_key(|file| file.path());
     files.into_iter().filter_map(|file| {
         let name = file.path().file_stem()?.to_string_lossy().into_owned();
-        Some((name, file.contents_utf8()?))
+        let text = user_text(file.path()).or_else(|| file.contents_utf8());
+        Some((name, text?))
     })
 }
 
@@ -282,7 +306,7 @@ fn is_path(name: &str) -> bool {
 }
 
 /// Reads a profile from a file, which must be a regular file of at most 1 MiB.
-fn read(path: &str) -> Result<String, CatalogueError> {
+pub(crate) fn read(path: &str) -> Result<String, CatalogueError> {
     /// The maximum size of a profile, in bytes.
     const MAX_BYTES: u64 = 1 << 20;
     let unreadable = |reason: String| CatalogueError::Unreadable {
@@ -300,7 +324,7 @@ fn read(path: &str) -> Result<String, CatalogueError> {
 }
 
 /// The three names that are the most similar to `name`, the most similar first.
-fn nearest(name: &str, names: impl Iterator<Item = String>) -> Vec<String> {
+pub(crate) fn nearest(name: &str, names: impl Iterator<Item = String>) -> Vec<String> {
     let mut near: Vec<_> = names
         .map(|known| (strsim::jaro_winkler(&name.to_lowercase(), &known), known))
         .collect();

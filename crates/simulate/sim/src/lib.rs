@@ -22,6 +22,7 @@ mod requests;
 mod run;
 mod sensors;
 mod trace;
+mod user_profiles;
 
 pub use catalogue::{
     CatalogueError, Workload, find_gpu, find_node, find_workload, gpu_text, gpus, has_workloads,
@@ -44,3 +45,4 @@ pub use run::{
 pub use sensors::Generation;
 pub use sweetspot_device::{Knob, SensorKind};
 pub use trace::Trace;
+pub use user_profiles::use_profiles;

@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use super::shared::TextExportArgs;
+use super::shared::{ProfilesArgs, TextExportArgs};
 
 /// Reproduce a published study and compare it with the paper.
 ///
@@ -25,6 +25,9 @@ pub struct ReproduceArgs {
     pub seed: u64,
 
     #[command(flatten)]
+    pub profiles: ProfilesArgs,
+
+    #[command(flatten)]
     pub export: TextExportArgs,
 }
 
@@ -33,4 +36,5 @@ const EXAMPLES: &str = "\
 Examples:
   sweetspot reproduce power-capping-2022
   sweetspot reproduce dvfs-2019 --summary
-  sweetspot reproduce multi-gpu-2018 --export-csv rows.csv";
+  sweetspot reproduce multi-gpu-2018 --export-csv rows.csv
+  sweetspot reproduce node-power-capping-2023 --profiles my-profiles";

@@ -8,7 +8,7 @@ use sweetspot_decide::{
     CarbonIntensity, Criteria, Hour, Limit, LimitError, Objective, Preference, Price, Tariff,
 };
 use sweetspot_quantity::{Seconds, parse_bare};
-use sweetspot_sim::{Mode, Variant};
+use sweetspot_sim::{Mode, Variant, use_profiles};
 use sweetspot_study::{Axis, Definition, Study, TrainingLength, ValueTable};
 
 use crate::config::Config;
@@ -79,6 +79,23 @@ impl TextExportArgs {
             (Format::Csv, self.export_csv.as_deref()),
             (Format::Markdown, self.export_md.as_deref()),
         ]
+    }
+}
+
+/// The flag that replaces built-in profiles.
+#[derive(Debug, Args)]
+pub struct ProfilesArgs {
+    /// Use the profiles in this folder in place of built-in ones of the same name: gpus/NAME.toml, nodes/NAME.toml and
+    /// workloads/STUDY/NETWORK.toml. The result names those that are not as they were fitted.
+    #[arg(long, value_name = "FOLDER")]
+    pub profiles: Option<PathBuf>,
+}
+
+impl ProfilesArgs {
+    /// Uses the user's profiles, if there are any, in the whole program.
+    pub fn use_folder(&self) -> Result<()> {
+        let folder = self.profiles.as_deref();
+        folder.map_or(Ok(()), use_profiles).context("--profiles")
     }
 }
 

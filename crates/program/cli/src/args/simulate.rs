@@ -8,7 +8,7 @@ use clap::Args;
 use sweetspot_quantity::Seconds;
 use sweetspot_sim::{Arrivals, Mode};
 
-use super::shared::{VariantArgs, mode, parse_count, parse_positive_seconds};
+use super::shared::{ProfilesArgs, VariantArgs, mode, parse_count, parse_positive_seconds};
 
 /// Run a command on a host with simulated GPUs.
 ///
@@ -24,11 +24,11 @@ use super::shared::{VariantArgs, mode, parse_count, parse_positive_seconds};
 pub struct SimulateArgs {
     /// The GPUs of the host: NAME, or NAME:N for several; separate different ones by commas. A profile file can be
     /// given in place of a name.
-    #[arg(long, value_name = "GPU[:N],...", conflicts_with_all = ["list", "errors"])]
+    #[arg(long, value_name = "GPU[:N],...", conflicts_with_all = ["list", "errors", "profiles"])]
     pub gpu: Option<String>,
 
     /// The host model; without --gpu, also the GPUs of that node.
-    #[arg(long, value_name = "NODE", conflicts_with_all = ["list", "errors", "fit"])]
+    #[arg(long, value_name = "NODE", conflicts_with_all = ["list", "errors", "fit", "profiles"])]
     pub node: Option<String>,
 
     /// List every simulated GPU, node and workload.
@@ -43,6 +43,9 @@ pub struct SimulateArgs {
     /// With --errors: show only one line for each study.
     #[arg(long, requires = "errors")]
     pub summary: bool,
+
+    #[command(flatten)]
+    pub profiles: ProfilesArgs,
 
     /// The former name of `sweetspot fit ROWS.csv`, which does the same.
     #[arg(long, value_name = "ROWS.csv", requires = "gpu", hide = true)]

@@ -15,25 +15,12 @@ const MIN_PHASE_SHARE: f64 = 0.005;
 
 /// The tables of a study that compares batch sizes or numbers of GPUs; empty for other studies.
 pub(crate) fn batch_tables(study: &Study) -> Vec<Text> {
-    if !study.compares_batches_or_gpus() {
-        return Vec::new();
-    }
-    let points: Vec<&Point> = study
-        .points
-        .iter()
-        .filter(|point| point.outcome().is_some())
-        .collect();
+    let points = compared_points(study);
     let shown = &points[..points.len().min(MAX_ROWS)];
     let mut parts = Vec::new();
-    if let Some(table) = costs_of_a_batch(study, shown) {
-        parts.push(Text::from(
-            "Time and energy of a batch, on all GPUs together:".to_owned(),
-        ));
+    for (title, table) in titled_tables(study, shown) {
+        parts.push(Text::from(format!("{title}:")));
         parts.push(table.into());
-    }
-    if shown.len() > 1 {
-        parts.push(Text::from(whole_title(study, shown)));
-        parts.push(whole_runs(study, shown).into());
     }
     if shown.len() < points.len() {
         let more = points.len() - shown.len();
@@ -43,6 +30,27 @@ pub(crate) fn batch_tables(study: &Study) -> Vec<Text> {
         parts.push(Text::from(text));
     }
     parts
+}
+
+/// The same tables with all configurations, each with its title.
+pub(crate) fn whole_batch_tables(study: &Study) -> Vec<(String, Table)> {
+    titled_tables(study, &compared_points(study))
+}
+
+/// The points of the tables, which have results; none if the study compares neither batch sizes nor numbers of GPUs.
+fn compared_points(study: &Study) -> Vec<&Point> {
+    let points = study.points.iter();
+    points
+        .filter(|point| study.compares_batches_or_gpus() && point.outcome().is_some())
+        .collect()
+}
+
+/// The tables of some points, each with its title.
+fn titled_tables(study: &Study, points: &[&Point]) -> Vec<(String, Table)> {
+    let title = "Time and energy of a batch, on all GPUs together".to_owned();
+    let batch = costs_of_a_batch(study, points).map(|table| (title, table));
+    let whole = (points.len() > 1).then(|| (whole_title(study, points), whole_runs(study, points)));
+    batch.into_iter().chain(whole).collect()
 }
 
 /// A number with a fitting number of decimals; `-` if it is unknown.
@@ -151,7 +159,7 @@ fn whole_title(study: &Study, points: &[&Point]) -> String {
         true => ", scaling is against the fewest GPUs with the same batch",
         false => "",
     };
-    format!("{what}; * is the best of its column{scaling}:")
+    format!("{what}; * is the best of its column{scaling}")
 }
 
 /// Time, energy and energy-delay product of each configuration, and how it scales.

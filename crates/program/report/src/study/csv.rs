@@ -4,7 +4,7 @@ use sweetspot_stats::Summary;
 use sweetspot_study::{Axis, BATCH_PARAMETER, Point, Study};
 
 /// The headings of the columns with results.
-const RESULTS: [&str; 14] = [
+const RESULTS: [&str; 19] = [
     "status",
     "runs",
     "time_s",
@@ -19,6 +19,11 @@ const RESULTS: [&str; 14] = [
     "job_gpus_j",
     "all_gpus_j",
     "node_j",
+    "batch_time_s",
+    "batch_energy_j",
+    "speed_up",
+    "scaling_efficiency",
+    "waiting_share",
 ];
 
 /// Writes the points of a study and its reference; an unknown value is an empty field.
@@ -54,7 +59,7 @@ fn columns(study: &Study) -> Vec<Axis> {
 }
 
 /// The fields with the results of one configuration.
-fn results(study: &Study, point: &Point) -> [String; 14] {
+fn results(study: &Study, point: &Point) -> [String; 19] {
     let text = |value: Option<f64>| value.map(|value| value.to_string()).unwrap_or_default();
     let mean = |summary: Option<Summary>| text(summary.map(|summary| summary.mean));
     let deviation = |summary: Option<Summary>| text(summary.and_then(|s| s.deviation));
@@ -68,6 +73,9 @@ fn results(study: &Study, point: &Point) -> [String; 14] {
         };
         mean(point.energy())
     });
+    let batch = study.batch_costs(point);
+    let batch_energy = batch.as_ref().and_then(|batch| batch.energy);
+    let scaling = study.scaling(point);
     [
         point.status().to_string(),
         point.results().count().to_string(),
@@ -83,5 +91,10 @@ fn results(study: &Study, point: &Point) -> [String; 14] {
         job,
         all,
         node,
+        text(batch.as_ref().map(|batch| batch.time.get())),
+        text(batch_energy.map(|energy| energy.get())),
+        text(scaling.map(|scaling| scaling.speed_up.get())),
+        text(scaling.map(|scaling| scaling.efficiency.get())),
+        text(study.waiting_share(point).map(|share| share.get())),
     ]
 }

@@ -14,6 +14,7 @@ use crate::analysis::view::StudyView;
 use crate::figure::{Timeline, number};
 use crate::html::{change_cell, contents, figures, page, table};
 use crate::settings::heading;
+use crate::study::batches::whole_batch_tables;
 use crate::study::{failures, shortfalls, title};
 use crate::wording::format_percent;
 
@@ -55,6 +56,10 @@ pub fn study_html(study: &Study, criteria: &Criteria, extras: &ReportExtras<'_>)
         @if let Some(grouped) = extras.grouped { (groups(&view, grouped)) }
         @if !drawn.is_empty() { h2 { "Figures" } }
         (figures(&drawn))
+        @for (title, rows) in whole_batch_tables(study) {
+            h2 { (title) }
+            div.card { div.scroll { (table(&rows)) } }
+        }
         (problems(study))
         h2 #all { "All configurations" }
         (all_configurations(&view))

@@ -7,6 +7,7 @@
 mod error;
 mod model;
 mod rows;
+mod simulate;
 mod text;
 
 pub use error::{FitError, RowsError};
@@ -137,7 +138,7 @@ pub fn predict(
     profile: &WorkloadProfile,
     row: &MeasuredRow,
 ) -> Result<FittedRow, FitError> {
-    let (iteration, power) = model::simulate(request, profile, row)?;
+    let (iteration, power) = simulate::simulate(request, profile, row)?;
     Ok(FittedRow {
         measured: row.clone(),
         iteration,

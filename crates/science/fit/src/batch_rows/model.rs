@@ -1,15 +1,12 @@
 //! The parameters of a fit, the profile that they give, and its deviation from the measured rows.
 
-use sweetspot_quantity::{Bytes, Ratio, Seconds, Watts};
-use sweetspot_sim::{
-    GpuProfile, ItemWork, MemoryNeed, Mode, PhaseShare, Workload, WorkloadProfile,
-};
+use sweetspot_quantity::{Bytes, Ratio, Seconds};
+use sweetspot_sim::{GpuProfile, ItemWork, MemoryNeed, Mode, PhaseShare, WorkloadProfile};
 use sweetspot_stats::Bounds;
-use sweetspot_study::{Configuration, RunEnding};
 
 use super::rows::MAX_ITEMS;
+use super::simulate::simulate;
 use super::{FitError, FitRequest, MeasuredRow, count_batches, count_settings};
-use sweetspot_virtual_time::SimulatedJob;
 
 /// A parameter of the fit. All except the memory share are fitted as logarithms, because they are positive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -365,38 +362,5 @@ pub(crate) fn default_phases(mode: Mode) -> Vec<PhaseShare> {
     match mode {
         Mode::Infer => vec![phase("forward", 1.0)],
         Mode::Train => vec![phase("forward", 0.333), phase("backward", 0.667)],
-    }
-}
-
-/// Simulates the run of a row without noise, and returns the time of an iteration and the mean power.
-pub fn simulate(
-    request: &FitRequest,
-    profile: &WorkloadProfile,
-    row: &MeasuredRow,
-) -> Result<(Seconds, Watts), FitError> {
-    let error = |reason: String| FitError::Row {
-        batch: row.batch,
-        reason,
-    };
-    let workload = Workload {
-        name: request.network.clone(),
-        profile: profile.clone(),
-    };
-    let gpus = vec![(request.gpu_name.clone(), request.gpu.clone())];
-    let mut job = SimulatedJob::from_profiles(gpus, None, workload)
-        .map_err(|problem| error(problem.to_string()))?;
-    job.items = row.batch.saturating_mul(row.iterations);
-    let configuration = Configuration::on(1)
-        .with_settings(row.settings)
-        .with_batch(row.batch);
-    match job.run(&configuration, None) {
-        Ok(RunEnding::Done(run)) => {
-            let energy = run.energies.job_gpus.map(|energy| energy.value / run.time);
-            let power =
-                energy.ok_or_else(|| error("the simulated run has no energy".to_owned()))?;
-            Ok((run.time / row.iterations as f64, power))
-        }
-        Ok(RunEnding::Failed(failure)) => Err(error(failure.reason)),
-        Err(problem) => Err(error(problem.to_string())),
     }
 }

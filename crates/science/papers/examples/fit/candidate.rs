@@ -4,7 +4,7 @@ use std::error::Error;
 use std::path::Path;
 
 use sweetspot_papers::{Parameter, ParameterValue, Profiles, compare_with};
-use sweetspot_sim::GpuProfile;
+use sweetspot_sim::{GpuProfile, use_profiles};
 use sweetspot_stats::Bounds;
 
 use crate::residuals_without;
@@ -115,7 +115,8 @@ impl Candidate {
 /// The profiles in the repository, which may be newer than those in this program.
 pub fn stored_profiles() -> Result<Profiles, Box<dyn Error>> {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../simulate/sim/profiles");
-    Ok(Profiles::built_in()?.with_folder(Path::new(folder))?)
+    use_profiles(Path::new(folder))?;
+    Ok(Profiles::built_in()?)
 }
 
 /// Whether a GPU can keep its lowest power cap, which a profile requires.

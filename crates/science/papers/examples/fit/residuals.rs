@@ -1,6 +1,6 @@
 //! The deviations of a study that a fit reduces.
 
-use sweetspot_papers::{SimulatorDeviations, ValueOrigin, is_held_out};
+use sweetspot_papers::{DeviationKind, SimulatorDeviations, ValueOrigin, is_held_out};
 
 /// Prints the rows that were not fitted.
 pub fn print_rows(deviations: &SimulatorDeviations, without: &str) {
@@ -36,7 +36,13 @@ pub fn residuals_without(deviations: &SimulatorDeviations, without: &str) -> Vec
                         // Best settings jump, so that there is no derivative.
                         Some(0.0) => 0.0,
                         Some(tolerance) => value.deviation(column.deviation_kind) / tolerance,
-                        None => 0.05 * value.deviation(column.deviation_kind),
+                        // A value that is not judged counts as if it were tolerated to be off by a fifth, or by 20 points.
+                        None => match column.deviation_kind {
+                            DeviationKind::Relative => value.deviation(column.deviation_kind) / 0.2,
+                            DeviationKind::Difference => {
+                                value.deviation(column.deviation_kind) / 20.0
+                            }
+                        },
                     });
                 }
             }

@@ -1,5 +1,6 @@
 //! dvfs_2019: GPU DVFS for training and inference.
 
+mod appendix_claims;
 mod boards;
 mod deviations;
 mod reproduction;

@@ -3,6 +3,7 @@
 use sweetspot_decide::Direction;
 use sweetspot_sim::Mode;
 
+use super::appendix_claims::appendix_conclusions;
 use super::boards::{ALGORITHMS, BOARDS, Board, NETWORKS, RAISED_CLOCK_MHZ, TURING, VOLTA};
 use super::reproduction::{Sample, by_clock, saving};
 use super::tables::TextFact;
@@ -185,6 +186,7 @@ pub fn conclusions(samples: &[Sample], averages: &[ReproducedRow]) -> Vec<Conclu
             format!("at {clock} MHz"),
         ));
     }
+    all.extend(appendix_conclusions(samples));
     all
 }
 

@@ -1,5 +1,6 @@
 //! What the profiles of multi_gpu_2018 were fitted to.
 
+use super::jobs::PASCAL;
 use super::tables::StepCell;
 use crate::origin::ValueOrigin;
 
@@ -25,20 +26,23 @@ pub fn is_fitted_on_several(printed_network: &str, step: &str, gpus: u64, is_tim
     gpus > 1 && (printed_network == NETWORK_OF_LINKS || power_of_resnet)
 }
 
+/// Whether a cell is the only one with the algorithm that cuDNN chooses for large batches, so that a profile contains its time.
+fn is_of_other_algorithm(cell: &StepCell) -> bool {
+    let is_network = cell.printed_network == "ResNet" && cell.step == "backward";
+    is_network && cell.gpu == PASCAL && cell.gpus == 1 && cell.batch == 256
+}
+
 /// The origin of a value of a cell.
 pub fn origin_of(cell: &StepCell, quantity: Quantity) -> ValueOrigin {
     let is_time = quantity == Quantity::Time;
     let several = is_fitted_on_several(&cell.printed_network, &cell.step, cell.gpus, is_time);
     match (cell.is_consistent(), quantity) {
+        _ if is_time && is_of_other_algorithm(cell) => ValueOrigin::Input,
         // Watts are joules over seconds.
         (true, Quantity::Power) => ValueOrigin::Derived,
         (true, _) if cell.gpus == 1 || several => ValueOrigin::Fitted,
         // Of one GPU's cells that contradict themselves, the seconds and the watts were used.
         (false, Quantity::Time | Quantity::Power) if cell.gpus == 1 => ValueOrigin::Fitted,
-        // It is not recorded which of CaffeNet's contradictory cells were in view.
-        (false, _) if cell.gpus > 1 && cell.printed_network == NETWORK_OF_LINKS => {
-            ValueOrigin::Fitted
-        }
         _ => ValueOrigin::Predicted,
     }
 }

@@ -144,7 +144,7 @@ pub struct ItemWork {
 const FITTABLE: [&str; 3] = ["half_speed_batch", "phase.share", "phase.switching"];
 
 /// The keys that the list `fitted` in an entry of `on` may contain, for one GPU.
-const FITTABLE_ON: [&str; 17] = [
+const FITTABLE_ON: [&str; 16] = [
     "startup",
     "host_per_batch",
     "host",
@@ -161,7 +161,6 @@ const FITTABLE_ON: [&str; 17] = [
     "step.backward.constant",
     "step.backward.per_item",
     "step.backward.switching",
-    "step.backward.large_batches",
 ];
 
 /// The phases that the simulator adds; a profile must not use their names.

@@ -1,0 +1,87 @@
+//! `sweetspot reproduce --profiles`: the user's profiles in place of built-in ones.
+
+use serde_json::Value;
+
+use super::folder;
+use crate::common::{sweetspot, text};
+
+/// The Quadro of two studies, which a user makes hungrier.
+const QUADRO: &str = include_str!("../../../../simulate/sim/profiles/gpus/quadro_rtx_6000.toml");
+
+/// A folder with a profile of the Quadro.
+fn with_quadro(profile: &str) -> tempfile::TempDir {
+    let folder = folder();
+    let gpus = folder.path().join("mine/gpus");
+    std::fs::create_dir_all(&gpus).unwrap();
+    std::fs::write(gpus.join("quadro_rtx_6000.toml"), profile).unwrap();
+    folder
+}
+
+/// The profile with another power of the idle GPU.
+fn hungrier() -> String {
+    let idle = QUADRO.lines().find(|line| line.starts_with("idle = "));
+    QUADRO.replace(idle.unwrap(), "idle = \"40 W\"")
+}
+
+#[test]
+fn a_changed_profile_is_named_in_text_and_json() {
+    let folder = with_quadro(&hungrier());
+    for study in ["node-power-capping-2023", "power-capping-2022"] {
+        let args = ["reproduce", study, "--profiles", "mine", "--summary"];
+        let shown = sweetspot(folder.path(), &args);
+        assert_eq!(text(&shown.stderr), "");
+        let shown = text(&shown.stdout);
+        assert!(
+            shown.contains("changed profiles: gpu quadro_rtx_6000;"),
+            "{shown}"
+        );
+    }
+    let study = "node-power-capping-2023";
+    let document = |args: &[&str]| -> Value {
+        let output = sweetspot(folder.path(), args);
+        serde_json::from_slice(&output.stdout).unwrap()
+    };
+    let args = ["reproduce", study, "--export-json", "-"];
+    let fitted = document(&args);
+    assert_eq!(fitted["fit"]["changed_profiles"], Value::Null);
+    let changed = document(&[&args[..], &["--profiles", "mine"]].concat());
+    let names = &changed["fit"]["changed_profiles"];
+    assert_eq!(names, &serde_json::json!(["gpu quadro_rtx_6000"]));
+    assert_ne!(changed["rows"], fitted["rows"]);
+    let args = ["simulate", "--errors", study, "--profiles", "mine"];
+    let shown = text(&sweetspot(folder.path(), &args).stdout);
+    assert!(shown.contains("changed profiles: gpu quadro_rtx_6000;"));
+}
+
+#[test]
+fn an_unchanged_profile_changes_nothing() {
+    let folder = with_quadro(QUADRO);
+    let args = ["reproduce", "node-power-capping-2023", "--export-json", "-"];
+    let built_in = sweetspot(folder.path(), &args);
+    let own = [&args[..], &["--profiles", "mine"]].concat();
+    assert_eq!(sweetspot(folder.path(), &own).stdout, built_in.stdout);
+}
+
+#[test]
+fn a_folder_that_cannot_be_used_is_one_clear_sentence() {
+    let folder = with_quadro("idle = 3");
+    std::fs::create_dir(folder.path().join("empty")).unwrap();
+    let error = |profiles: &str| {
+        let args = ["reproduce", "dvfs-2019", "--profiles", profiles];
+        let output = sweetspot(folder.path(), &args);
+        assert_ne!(output.status.code(), Some(0));
+        assert_eq!(text(&output.stdout), "");
+        text(&output.stderr)
+    };
+    assert!(error("missing").contains("cannot read the profile missing"));
+    assert!(error("empty").contains("there are no profiles in empty"));
+    assert!(error("mine").contains("quadro_rtx_6000.toml"));
+    std::fs::rename(
+        folder.path().join("mine/gpus/quadro_rtx_6000.toml"),
+        folder.path().join("mine/gpus/quadro.toml"),
+    )
+    .unwrap();
+    let shown = error("mine");
+    assert!(shown.contains("replaces no built-in profile"), "{shown}");
+    assert!(shown.contains("gpus/quadro_rtx_6000.toml"), "{shown}");
+}
