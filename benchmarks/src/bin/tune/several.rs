@@ -104,7 +104,11 @@ fn unequally_cooled_pair(gpu: &str, network: &str) -> Result<JobSequence> {
     let thermal = &mut hot.1.thermal;
     thermal.ambient = thermal.ambient + HOTTER;
     thermal.at_default_cap = thermal.at_default_cap + HOTTER;
-    Ok(JobSequence::on_gpus(vec![gpu, hot], vec![workload], JOB_TIME)?)
+    Ok(JobSequence::on_gpus(
+        vec![gpu, hot],
+        vec![workload],
+        JOB_TIME,
+    )?)
 }
 
 /// Two to eight GPUs of one to three models, whose speeds differ by up to 15 %, with a random workload.

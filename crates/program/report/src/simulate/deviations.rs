@@ -52,12 +52,11 @@ fn summary(study: &SimulatorDeviations) -> Vec<Line> {
     lines
 }
 
-/// Says how many fitted values have no held-out error because no fits without them are stored; nothing if all have one.
+/// Says how many fitted values have no held-out error; nothing if all have one.
 pub fn describe_not_held_out(count: usize) -> Option<String> {
+    let values = if count == 1 { "value" } else { "values" };
     (count > 0).then(|| {
-        format!(
-            "  not held out: the {count} values of the fit; no fits without each row are stored"
-        )
+        format!("  not held out: {count} fitted {values}, because no fits without them are stored")
     })
 }
 
