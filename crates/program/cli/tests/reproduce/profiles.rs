@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::folder;
 use crate::common::{sweetspot, text};
 
-/// The Quadro of two studies, which a user makes hungrier.
+/// The Quadro of two studies, whose profile a user changes.
 const QUADRO: &str = include_str!("../../../../simulate/sim/profiles/gpus/quadro_rtx_6000.toml");
 
 /// A folder with a profile of the Quadro.
@@ -18,14 +18,14 @@ fn with_quadro(profile: &str) -> tempfile::TempDir {
 }
 
 /// The profile with another power of the idle GPU.
-fn hungrier() -> String {
+fn changed() -> String {
     let idle = QUADRO.lines().find(|line| line.starts_with("idle = "));
-    QUADRO.replace(idle.unwrap(), "idle = \"40 W\"")
+    QUADRO.replace(idle.unwrap(), "idle = \"12 W\"")
 }
 
 #[test]
 fn a_changed_profile_is_named_in_text_and_json() {
-    let folder = with_quadro(&hungrier());
+    let folder = with_quadro(&changed());
     for study in ["node-power-capping-2023", "power-capping-2022"] {
         let args = ["reproduce", study, "--profiles", "mine", "--summary"];
         let shown = sweetspot(folder.path(), &args);
