@@ -32,7 +32,8 @@ fn errors_of_one_study_are_shown() {
     let folder = folder();
     for name in ["batch_sizer_2021", "batch-sizer-2021"] {
         let output = sweetspot(folder.path(), &["simulate", "--errors", name]);
-        assert_eq!(output.status.code(), Some(0));
+        // MobileNet gains on ImageNet what the paper calls negligible.
+        assert_eq!(output.status.code(), Some(1));
         let shown = text(&output.stdout);
         let summaries = shown
             .lines()
@@ -40,8 +41,9 @@ fn errors_of_one_study_are_shown() {
         assert_eq!(summaries.count(), 1);
         assert!(shown.starts_with("batch_sizer_2021: 2 free parameters"));
         // What the paper says about its card is put into the card's profile, and is not counted as met.
-        assert!(shown.contains("; 1 of 1 within tolerance"), "{shown}");
-        assert!(shown.contains("1 predicted, 2 inputs"), "{shown}");
+        assert!(shown.contains("; 1 of 2 within tolerance"), "{shown}");
+        assert!(shown.contains("1 predicted, 1 fitted"), "{shown}");
+        assert!(shown.contains("2 inputs"), "{shown}");
     }
     assert_eq!(
         expect_rejection(&["simulate", "--errors", "dvfs_2020"]),
@@ -56,7 +58,10 @@ fn tables_fit_a_terminal_of_100_columns() {
         let output = sweetspot(folder.path(), &["simulate", what]);
         let shown = text(&output.stdout);
         // A sentence is one line in a pipe.
-        let is_sentence = |line: &&str| line.starts_with("  held out:");
+        let is_sentence = |line: &&str| {
+            let rest = line.strip_prefix("  ").unwrap_or_default();
+            rest.starts_with(char::is_alphanumeric)
+        };
         for line in shown.lines().filter(|line| !is_sentence(line)) {
             assert!(line.chars().count() <= 100, "{line}");
         }

@@ -189,13 +189,14 @@ fn invalid_nodes_are_reported_with_line_and_key() {
             "`host.four_gpus`: unknown key `four_gpus`: use one of `idle`, `per_gpu`, `fans`",
         ),
         (
-            "overlap = \"50 %\"",
-            "overlap = \"130 %\"",
+            // The fitted value becomes a comment.
+            "overlap = ",
+            "overlap = \"130 %\" # ",
             "`all_reduce.overlap`: 130 % is out of range: give a value from 0 % to 100 %",
         ),
         (
-            "overlap = \"50 %\"",
-            "gpus_per_link = 0\noverlap = \"50 %\"",
+            "latency = \"20 us\"",
+            "gpus_per_link = 0\nlatency = \"20 us\"",
             "`all_reduce.gpus_per_link`: at least one GPU uses a link: give 1 if each GPU has its own",
         ),
         (
