@@ -102,8 +102,8 @@ fn unequally_cooled_pair(gpu: &str, network: &str) -> Result<JobSequence> {
     let workload = find_workload(network, gpu.1.study.as_deref(), &Variant::default())?;
     let mut hot = gpu.clone();
     let thermal = &mut hot.1.thermal;
-    thermal.ambient = thermal.ambient + HOTTER;
-    thermal.at_default_cap = thermal.at_default_cap + HOTTER;
+    thermal.ambient += HOTTER;
+    thermal.at_default_cap += HOTTER;
     Ok(JobSequence::on_gpus(
         vec![gpu, hot],
         vec![workload],

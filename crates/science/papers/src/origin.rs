@@ -53,7 +53,13 @@ impl std::fmt::Display for OriginCounts {
                 self.fitted,
                 "fitted (a profile was chosen with them in view)",
             ),
-            (self.inputs, "inputs (parameters of a profile, not judged)"),
+            (
+                self.inputs,
+                match self.inputs {
+                    1 => "input (a parameter of a profile, not judged)",
+                    _ => "inputs (parameters of a profile, not judged)",
+                },
+            ),
             (self.derived, "derived (from others)"),
         ];
         let known = counts.iter().filter(|(count, _)| *count > 0);

@@ -138,14 +138,13 @@ impl Tuner {
         }
         if task == Task::Try
             && let Some(remembered) = self.load.remembered.take()
+            && self.confirms_remembered(now, &remembered, &window)
         {
-            if self.confirms_remembered(now, &remembered, &window) {
-                let regret = remembered.expected_regret.map(Ratio::get);
-                self.load.set_choice(point, regret);
-                // The strategy has too few measurements to recommend another setting later.
-                self.load.choice_changes = MAX_CHOICE_CHANGES;
-                return self.set(now, point, Task::Hold);
-            }
+            let regret = remembered.expected_regret.map(Ratio::get);
+            self.load.set_choice(point, regret);
+            // The strategy has too few measurements to recommend another setting later.
+            self.load.choice_changes = MAX_CHOICE_CHANGES;
+            return self.set(now, point, Task::Hold);
         }
         self.try_next(now);
     }
