@@ -13,7 +13,7 @@
 //! - Equal shares are an eighth of the budget each, clamped to what the GPU can take. Where GPUs then draw more than the
 //!   budget, the comparison is left out: that policy did not keep it. With watts handed on, what one GPU cannot take goes to
 //!   the others, and all get less where GPUs draw more than their caps.
-//! - A case with changes cannot be kept by caps if at some time the least powers of the GPUs (at their lowest caps, with the
+//! - A case with changes cannot be kept by caps if at some time the least powers of the GPUs (over all their caps, with the
 //!   programs that run then) are above the budget. Those cases are counted apart.
 
 mod changes;

@@ -107,7 +107,11 @@ impl MixGpu {
     /// The least power that caps can bring the GPU to, with its program or without one.
     pub fn least_power(&self, is_running: bool) -> f64 {
         match is_running {
-            true => self.table[0].power,
+            true => self
+                .table
+                .iter()
+                .map(|point| point.power)
+                .fold(f64::INFINITY, f64::min),
             false => self.idle_power,
         }
     }

@@ -3,7 +3,7 @@
 use sweetspot_quantity::Watts;
 
 use super::config::BudgetedDevice;
-use super::curve::{CurveShape, ThroughputCurve};
+use super::curve::{LearnedCurve, ThroughputCurve};
 use super::divide::Claim;
 use super::event::GpuReading;
 use super::progress::RateMeter;
@@ -16,12 +16,16 @@ const DEMAND_TIME: f64 = 1.0;
 const FOLLOW_TIME: f64 = 0.3;
 /// The longest wait for a GPU to follow a lower cap, in seconds.
 const LONGEST_FOLLOW_TIME: f64 = 2.0;
+/// The time after which a program that has just started must keep the cap, in seconds.
+const START_TIME: f64 = 0.5;
 /// How far above its cap a GPU may be and still count as following it.
 const CAP_TOLERANCE: f64 = 1.02;
 /// The weight of a new reading in the mean power: about the last 0.3 s.
 const READING_WEIGHT: f64 = 0.3;
-/// The room above the power of a program that its cap does not limit.
-const HEADROOM: f64 = 1.03;
+/// The cap that a program gets which its cap should not limit, relative to its power.
+const HEADROOM: f64 = 1.01;
+/// What a GPU whose cap cannot be set counts for, relative to its power.
+const UNCONTROLLED_MARGIN: f64 = 1.03;
 /// A GPU whose cap limits it for a smaller share of the time than this takes all the power that it wants.
 const LIMITED_SHARE: f64 = 0.03;
 /// A GPU whose cap limits it for a larger share of the time than this takes less power than it wants.
@@ -65,8 +69,11 @@ pub struct GpuState {
     limited_at: f64,
     /// The power below which the GPU does not go, because it cannot lower its clock further.
     pub least_power: f64,
+    /// The highest least power of all programs so far.
+    reserve: f64,
     curve: ThroughputCurve,
-    shape: Option<CurveShape>,
+    /// What the curve tells at present.
+    learned: Option<LearnedCurve>,
     pub rate: Option<f64>,
     pub meter: RateMeter,
     changed_at: f64,
@@ -96,8 +103,9 @@ impl GpuState {
             unlimited: None,
             limited_at: 0.0,
             least_power: 0.0,
+            reserve: 0.0,
             curve: ThroughputCurve::default(),
-            shape: None,
+            learned: None,
             rate: None,
             meter: RateMeter::default(),
             changed_at: f64::NEG_INFINITY,
@@ -174,7 +182,7 @@ impl GpuState {
                 self.was_probed = true;
             }
         }
-        self.shape = None;
+        self.learned = None;
     }
 
     /// The power that the program takes if it may.
@@ -195,12 +203,40 @@ impl GpuState {
         self.least_power.min(self.demand())
     }
 
-    /// Whether the GPU draws more than its cap although it had time to follow it.
-    pub fn is_above_cap(&self, now: f64) -> bool {
+    /// Whether the GPU draws more than its cap although it had time to follow it. A program that has just started had to
+    /// follow no change: readings that lag show less than it draws.
+    fn is_above_cap(&self, now: f64) -> bool {
+        let is_changed = self.changed_at > self.busy_since;
+        let since = now - self.changed_at.max(self.busy_since);
+        let time = match is_changed {
+            true => LONGEST_FOLLOW_TIME,
+            false => START_TIME,
+        };
         self.is_controlled()
             && self.asked.is_none()
-            && now - self.changed_at > LONGEST_FOLLOW_TIME
+            && since > time
             && self.power > self.cap * CAP_TOLERANCE + 1.0
+    }
+
+    /// Learns that the GPU draws more than its cap, because it cannot lower its clock further. Returns `None` if that is
+    /// nothing new, and otherwise whether it is the first time.
+    pub fn note_least_power(&mut self, now: f64) -> Option<bool> {
+        if !self.is_above_cap(now) || self.power <= self.least_power + 2.0 {
+            return None;
+        }
+        let is_first = self.least_power <= 0.0;
+        self.least_power = self.power;
+        self.reserve = self.reserve.max(self.power);
+        self.learned = None;
+        Some(is_first)
+    }
+
+    /// The power of the last reading, as far as the cap allows it.
+    pub fn allowed_power(&self) -> f64 {
+        match self.is_controlled() {
+            true => self.last_power.min(self.ceiling * CAP_TOLERANCE),
+            false => self.last_power,
+        }
     }
 
     /// Takes a report of the program's progress; returns whether something was learned.
@@ -226,7 +262,7 @@ impl GpuState {
         if !is_surprise {
             self.curve.observe(cap, measured.rate, measured.time);
         }
-        self.shape = None;
+        self.learned = None;
         true
     }
 
@@ -242,7 +278,7 @@ impl GpuState {
     /// Forgets what is known about the program.
     fn forget(&mut self) {
         self.curve.clear();
-        self.shape = None;
+        self.learned = None;
         self.rate = None;
         self.unlimited = None;
         self.limited_at = 0.0;
@@ -276,51 +312,68 @@ impl GpuState {
         .max(self.power.min(self.least_power))
     }
 
-    /// What the GPU may get of the budget; a probe asks for a cap of this many watts.
-    pub fn claim(&mut self, probe: Option<f64>) -> Claim {
-        let max = self.device.max_cap.get();
-        if !self.is_controlled() {
-            // What an uncontrolled GPU draws is taken away from the others, with room for its fluctuation.
-            let power = if self.is_lost {
-                0.0
-            } else {
-                self.power * HEADROOM
-            };
-            return Claim {
-                min: power,
-                useful: power,
-                max: power,
-                weight: 0.0,
-                shape: CurveShape::usual(power.max(1.0)),
-            };
+    /// What the GPU must get of the budget; a probe asks for a cap of this many watts.
+    pub fn least(&self, probe: Option<f64>) -> f64 {
+        if self.is_lost {
+            return 0.0;
         }
-        let min = match self.is_busy {
-            true => self.device.lowest_cap().max(self.least_cap()),
+        if !self.is_controlled() {
+            // What an uncontrolled GPU draws is taken from the others, and a little more because it fluctuates.
+            return self.power * UNCONTROLLED_MARGIN;
+        }
+        let max = self.device.max_cap.get();
+        let least = match self.is_busy {
+            true => self.device.lowest_cap().max(self.least_cap()).min(max),
             false => self.device.min_cap.get().min(max),
         };
-        let demand = self.demand();
-        let shape = match self.shape {
-            Some(shape) => shape,
-            None => self.curve.fit(demand, self.least_cap()),
-        };
-        self.shape = Some(shape);
-        let min = probe.map_or(min, |cap| cap.clamp(min, max));
-        Claim {
-            min,
-            useful: (demand * HEADROOM).clamp(min, max),
-            max,
-            weight: match self.is_busy {
-                true => self.device.priority,
-                false => 0.0,
-            },
-            shape,
+        probe.map_or(least, |cap| cap.clamp(least, max))
+    }
+
+    /// What the GPU should get at least, if the budget allows that: a program's throughput may fall steeply far below the
+    /// caps at which it was measured.
+    pub fn cautious_least(&self, probe: Option<f64>) -> f64 {
+        let least = self.least(probe);
+        match self.curve.lowest_cap() {
+            Some(cap) if self.is_busy && self.is_controlled() => {
+                let cautious = CAUTIOUS_STEP * cap.max(self.least_cap());
+                least.max(cautious.min(self.useful()))
+            }
+            _ => least,
         }
     }
 
-    /// The lowest cap that a plan may give without going far below what was measured: throughput may fall steeply there.
-    pub fn cautious_min(&self) -> f64 {
-        let lowest = self.curve.lowest_cap().filter(|_| self.is_busy);
-        lowest.map_or(0.0, |cap| CAUTIOUS_STEP * cap.max(self.least_cap()))
+    /// What an idle GPU should get at least, if the budget allows that: an earlier program drew so much at once, whatever
+    /// the cap was.
+    pub fn reserved_least(&self, probe: Option<f64>) -> f64 {
+        let least = self.least(probe);
+        match self.is_controlled() && !self.is_busy {
+            true => least.max(self.reserve.min(self.device.max_cap.get())),
+            false => least,
+        }
+    }
+
+    /// The power above which the program gains nothing.
+    fn useful(&self) -> f64 {
+        (self.demand() * HEADROOM).min(self.device.max_cap.get())
+    }
+
+    /// What the GPU may get of the budget if it gets at least `min`.
+    pub fn claim(&mut self, min: f64) -> Claim {
+        let max = self.device.max_cap.get().max(min);
+        if !self.is_controlled() {
+            return Claim::fixed(min, min);
+        }
+        if !self.is_busy {
+            return Claim::fixed(min, max);
+        }
+        let (demand, least) = (self.demand(), self.least_cap());
+        let curve = &self.curve;
+        let learned = self
+            .learned
+            .get_or_insert_with(|| curve.learn(demand, least));
+        Claim::new(min, demand * HEADROOM, max, self.device.priority, |power| {
+            learned.share(power)
+        })
     }
 
     /// The cap as a quantity.
