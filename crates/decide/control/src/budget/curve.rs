@@ -78,6 +78,11 @@ pub struct LearnedCurve {
 }
 
 impl LearnedCurve {
+    /// The power above which throughput does not grow.
+    pub const fn demand(&self) -> f64 {
+        self.shape.demand
+    }
+
     /// The throughput at a power, relative to that at the demand.
     pub fn share(&self, power: f64) -> f64 {
         let power = power.clamp(self.least, self.shape.demand.max(self.least));

@@ -5,7 +5,7 @@
 //! crosses the gap at once or not at all. At most one GPU would end within a gap; both ways out of it are compared.
 
 /// The number of intervals between the powers at which the throughput of a GPU is given.
-pub const INTERVALS: usize = 32;
+pub const INTERVALS: usize = 24;
 /// The steps that halve a range of powers.
 const HALVINGS: usize = 40;
 /// Slopes below this, in shares of the full throughput for a watt, count as flat.

@@ -20,6 +20,8 @@ const LONGEST_FOLLOW_TIME: f64 = 2.0;
 const START_TIME: f64 = 0.5;
 /// How far above its cap a GPU may be and still count as following it.
 const CAP_TOLERANCE: f64 = 1.02;
+/// How fast the highest reading approaches lower ones: in about 3 s.
+const PEAK_DECAY: f64 = 0.03;
 /// The weight of a new reading in the mean power: about the last 0.3 s.
 const READING_WEIGHT: f64 = 0.3;
 /// The cap that a program gets which its cap should not limit, relative to its power.
@@ -32,6 +34,8 @@ const LIMITED_SHARE: f64 = 0.03;
 const CLEARLY_LIMITED: f64 = 0.2;
 /// Without a report of limits, a GPU counts as limited if its power is above this share of its cap.
 const NEAR_CAP: f64 = 0.94;
+/// How far below a cap that a GPU has followed the next one is that is tried.
+const TRIAL_STEP: f64 = 0.93;
 /// How far below the lowest measured cap a plan may go at once.
 const CAUTIOUS_STEP: f64 = 0.88;
 /// A GPU without activity for this long is idle, in seconds.
@@ -50,7 +54,7 @@ pub struct GpuState {
     lowered_at: Option<f64>,
     /// The mean power of the last readings.
     pub power: f64,
-    /// The highest reading since the cap changed.
+    /// The highest of the last readings; earlier ones count less and less, because the clock may still have risen.
     peak: f64,
     /// The share of time in which the cap limits the GPU, over the last readings.
     limited: f64,
@@ -69,6 +73,13 @@ pub struct GpuState {
     limited_at: f64,
     /// The power below which the GPU does not go, because it cannot lower its clock further.
     pub least_power: f64,
+    /// Whether the GPU is at its lowest clock and draws more than its cap. It can stay there at a cap that would be enough at
+    /// a higher clock, where its kernels do not run all the time, until it has a cap of its present power.
+    is_stuck: bool,
+    /// How often the GPU fell to its lowest clock.
+    falls: u32,
+    /// The lowest cap that the GPU has followed since it first fell to its lowest clock.
+    followed: f64,
     /// The highest least power of all programs so far.
     reserve: f64,
     curve: ThroughputCurve,
@@ -103,6 +114,9 @@ impl GpuState {
             unlimited: None,
             limited_at: 0.0,
             least_power: 0.0,
+            is_stuck: false,
+            falls: 0,
+            followed: 0.0,
             reserve: 0.0,
             curve: ThroughputCurve::default(),
             learned: None,
@@ -143,11 +157,12 @@ impl GpuState {
         }
         let settled_for = now - self.changed_at.max(self.busy_since) - self.settle_time();
         if settled_for > 0.0 {
-            self.peak = self.peak.max(power);
+            self.peak = power.max(self.peak + PEAK_DECAY * (power - self.peak));
         }
         if settled_for > DEMAND_TIME && self.is_busy {
             self.note_demand();
         }
+        self.note_followed(now);
         if let Some(since) = self.lowered_at {
             let is_there = now - since >= FOLLOW_TIME && power <= self.cap * CAP_TOLERANCE;
             if self.asked.is_none() && (is_there || now - since > LONGEST_FOLLOW_TIME) {
@@ -182,7 +197,14 @@ impl GpuState {
                 self.was_probed = true;
             }
         }
-        self.learned = None;
+        let demand = self.demand();
+        if self
+            .learned
+            .as_ref()
+            .is_some_and(|curve| (curve.demand() / demand - 1.0).abs() > 0.005)
+        {
+            self.learned = None;
+        }
     }
 
     /// The power that the program takes if it may.
@@ -197,10 +219,25 @@ impl GpuState {
         .max(1.0)
     }
 
-    /// The cap below which the GPU does not draw less; 0 if it always follows its cap. A GPU at its lowest clock may draw
-    /// more than one without a limit, because its kernels then run all the time.
+    /// The lowest cap for a GPU that has once drawn more than its cap. Some GPUs draw the same at every lower cap. Others,
+    /// whose kernels wait for their launch, follow caps below that power as long as their clock is high, but fall to the
+    /// lowest clock at some cap, draw more there, and stay until the cap is raised to what they draw. So lower caps are
+    /// tried once, step by step.
     fn least_cap(&self) -> f64 {
-        self.least_power.min(self.demand())
+        match (self.is_stuck, self.falls) {
+            (true, _) => self.least_power,
+            (false, 0) => 0.0,
+            (false, 1) => TRIAL_STEP * self.followed,
+            (false, _) => self.followed,
+        }
+    }
+
+    /// The power below which the GPU certainly does not go.
+    fn known_least(&self) -> f64 {
+        match self.falls {
+            0 | 1 => 0.0,
+            _ => self.followed,
+        }
     }
 
     /// Whether the GPU draws more than its cap although it had time to follow it. A program that has just started had to
@@ -221,14 +258,38 @@ impl GpuState {
     /// Learns that the GPU draws more than its cap, because it cannot lower its clock further. Returns `None` if that is
     /// nothing new, and otherwise whether it is the first time.
     pub fn note_least_power(&mut self, now: f64) -> Option<bool> {
-        if !self.is_above_cap(now) || self.power <= self.least_power + 2.0 {
+        let is_known = self.is_stuck && self.power <= self.least_power + 2.0;
+        if !self.is_above_cap(now) || is_known {
             return None;
         }
-        let is_first = self.least_power <= 0.0;
-        self.least_power = self.power;
+        let is_first = self.falls == 0;
+        self.least_power = self.least_power.max(self.power);
         self.reserve = self.reserve.max(self.power);
+        if !self.is_stuck {
+            self.is_stuck = true;
+            self.falls += 1;
+            // A cap that the GPU has followed before was too near.
+            if self.falls > 2 && self.cap >= 0.99 * self.followed {
+                self.followed = (1.04 * self.followed).min(self.least_power);
+            }
+        }
+        if self.falls == 1 {
+            self.followed = self.least_power;
+        }
         self.learned = None;
         Some(is_first)
+    }
+
+    /// Learns that the GPU follows its cap again.
+    fn note_followed(&mut self, now: f64) {
+        let is_settled = now - self.changed_at > LONGEST_FOLLOW_TIME && self.asked.is_none();
+        if self.falls == 0 || !is_settled || self.power > self.cap * CAP_TOLERANCE + 1.0 {
+            return;
+        }
+        self.is_stuck = false;
+        if self.cap < self.followed && self.power > 0.9 * self.cap {
+            self.followed = self.cap;
+        }
     }
 
     /// The power of the last reading, as far as the cap allows it.
@@ -245,10 +306,14 @@ impl GpuState {
             return false;
         };
         self.rate = Some(measured.rate);
+        if self.is_stuck {
+            // The rate belongs to the lowest clock, not to the cap.
+            return true;
+        }
         // A program that its cap does not limit would run as fast at any higher cap.
         let cap = match self.limited < LIMITED_SHARE {
             true => self.demand(),
-            false => self.cap.max(self.least_power),
+            false => self.cap.max(self.known_least()),
         };
         let known = self.curve.rate_at(cap);
         let is_surprise = known.is_some_and(|known| (measured.rate / known - 1.0).abs() > 0.15);
@@ -262,7 +327,7 @@ impl GpuState {
         if !is_surprise {
             self.curve.observe(cap, measured.rate, measured.time);
         }
-        self.learned = None;
+        self.learned = Some(self.curve.learn(self.demand(), self.known_least()));
         true
     }
 
@@ -283,6 +348,8 @@ impl GpuState {
         self.unlimited = None;
         self.limited_at = 0.0;
         self.least_power = 0.0;
+        self.is_stuck = false;
+        self.falls = 0;
         self.was_probed = false;
         self.surprises = 0;
     }
@@ -366,7 +433,7 @@ impl GpuState {
         if !self.is_busy {
             return Claim::fixed(min, max);
         }
-        let (demand, least) = (self.demand(), self.least_cap());
+        let (demand, least) = (self.demand(), self.known_least());
         let curve = &self.curve;
         let learned = self
             .learned
