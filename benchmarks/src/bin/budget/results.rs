@@ -150,6 +150,7 @@ impl Case {
         let changed = simulate_budget(&changing, &budgeter);
         if verbosity() >= 2 {
             print_gpus(mix, &outcome, &full, points.as_deref());
+            print_excess(&changed);
         }
         Self {
             name: format!("mix {number}, {budget:.0} W"),
@@ -226,6 +227,24 @@ fn print_gpus(mix: &[MixGpu], outcome: &BudgetOutcome, full: &[f64], points: Opt
     }
     for (at, notice) in &outcome.notices {
         println!("  {:.1} s: {notice:?}", at.get());
+    }
+}
+
+/// Prints the seconds in which the budget was exceeded although it had not changed, and the messages.
+fn print_excess(outcome: &BudgetOutcome) {
+    for sample in &outcome.samples {
+        let (power, budget) = (sample.power.get(), sample.budget.get());
+        if power > budget {
+            let caps = sample.caps.iter().map(|cap| format!("{:.0}", cap.get()));
+            let caps = caps.collect::<Vec<_>>().join(" ");
+            println!(
+                "  with changes, {:.0} s: {power:.0} W above {budget:.0} W, caps {caps}",
+                sample.at.get()
+            );
+        }
+    }
+    for (at, notice) in &outcome.notices {
+        println!("  with changes, {:.1} s: {notice:?}", at.get());
     }
 }
 

@@ -250,10 +250,14 @@ impl Budgeter {
             let counted = gpu.committed();
             let step = (target - counted).max(0.0);
             // A raise waits until all of it fits, or a good part: every write costs time.
-            if step > free && free < 0.25 * step {
+            // A GPU at its lowest clock draws less once it may leave it.
+            if step > free && free < 0.25 * step && !gpu.is_stuck {
                 continue;
             }
-            let cap = target.min(counted + step.min(free.max(0.0)));
+            let cap = match gpu.is_stuck {
+                true => target,
+                false => target.min(counted + step.min(free.max(0.0))),
+            };
             if cap < gpu.cap + SMALLEST_CHANGE {
                 continue;
             }

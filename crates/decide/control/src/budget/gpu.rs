@@ -16,6 +16,10 @@ const DEMAND_TIME: f64 = 1.0;
 const FOLLOW_TIME: f64 = 0.3;
 /// The longest wait for a GPU to follow a lower cap, in seconds.
 const LONGEST_FOLLOW_TIME: f64 = 2.0;
+/// The time after which a GPU that is still above a lower cap does not follow it, in seconds: sensors show the mean of up to
+/// a second. GPUs that did not follow a cap before are suspected earlier.
+const SURE_TIME: f64 = 1.3;
+const FALL_TIME: f64 = 0.8;
 /// The time after which a program that has just started must keep the cap, in seconds.
 const START_TIME: f64 = 0.5;
 /// How far above its cap a GPU may be and still count as following it.
@@ -34,6 +38,8 @@ const LIMITED_SHARE: f64 = 0.03;
 const CLEARLY_LIMITED: f64 = 0.2;
 /// Without a report of limits, a GPU counts as limited if its power is above this share of its cap.
 const NEAR_CAP: f64 = 0.94;
+/// The cap that a GPU at its lowest clock needs to leave it, relative to what it draws.
+const RELEASE_SHARE: f64 = 1.03;
 /// How far below a cap that a GPU has followed the next one is that is tried.
 const TRIAL_STEP: f64 = 0.93;
 /// How far below the lowest measured cap a plan may go at once.
@@ -75,7 +81,7 @@ pub struct GpuState {
     pub least_power: f64,
     /// Whether the GPU is at its lowest clock and draws more than its cap. It can stay there at a cap that would be enough at
     /// a higher clock, where its kernels do not run all the time, until it has a cap of its present power.
-    is_stuck: bool,
+    pub is_stuck: bool,
     /// How often the GPU fell to its lowest clock.
     falls: u32,
     /// The lowest cap that the GPU has followed since it first fell to its lowest clock.
@@ -164,7 +170,12 @@ impl GpuState {
         }
         self.note_followed(now);
         if let Some(since) = self.lowered_at {
-            let is_there = now - since >= FOLLOW_TIME && power <= self.cap * CAP_TOLERANCE;
+            // A GPU that did not follow a cap before may go below it and come back.
+            let time = match self.falls {
+                0 => FOLLOW_TIME,
+                _ => 2.0 * FALL_TIME,
+            };
+            let is_there = now - since >= time && power <= self.cap * CAP_TOLERANCE;
             if self.asked.is_none() && (is_there || now - since > LONGEST_FOLLOW_TIME) {
                 self.lowered_at = None;
                 self.ceiling = self.cap;
@@ -188,10 +199,10 @@ impl GpuState {
             let is_lower = self.unlimited.is_none_or(|(cap, _)| self.cap <= cap);
             if is_lower || self.limited_at >= self.unlimited.map_or(0.0, |(cap, _)| cap) {
                 self.unlimited = Some((self.cap, self.peak));
-                self.limited_at = self.limited_at.min(0.98 * self.cap);
+                self.limited_at = self.limited_at.min(0.98 * self.peak.min(self.cap));
             }
             self.was_probed = true;
-        } else if self.limited > CLEARLY_LIMITED {
+        } else if self.limited > CLEARLY_LIMITED && !self.is_stuck {
             self.limited_at = self.limited_at.max(self.cap);
             if self.cap >= self.device.max_cap.get() - 1.0 {
                 self.was_probed = true;
@@ -225,17 +236,17 @@ impl GpuState {
     /// tried once, step by step.
     fn least_cap(&self) -> f64 {
         match (self.is_stuck, self.falls) {
-            (true, _) => self.least_power,
+            (true, _) => RELEASE_SHARE * self.least_power,
             (false, 0) => 0.0,
             (false, 1) => TRIAL_STEP * self.followed,
             (false, _) => self.followed,
         }
     }
 
-    /// The power below which the GPU certainly does not go.
+    /// The power below which the GPU does not go, as far as is known; 0 if it always followed its cap.
     fn known_least(&self) -> f64 {
         match self.falls {
-            0 | 1 => 0.0,
+            0 => 0.0,
             _ => self.followed,
         }
     }
@@ -245,9 +256,10 @@ impl GpuState {
     fn is_above_cap(&self, now: f64) -> bool {
         let is_changed = self.changed_at > self.busy_since;
         let since = now - self.changed_at.max(self.busy_since);
-        let time = match is_changed {
-            true => LONGEST_FOLLOW_TIME,
-            false => START_TIME,
+        let time = match (is_changed, self.falls) {
+            (true, 0) => SURE_TIME,
+            (true, _) => FALL_TIME,
+            (false, _) => START_TIME,
         };
         self.is_controlled()
             && self.asked.is_none()
@@ -286,9 +298,19 @@ impl GpuState {
         if self.falls == 0 || !is_settled || self.power > self.cap * CAP_TOLERANCE + 1.0 {
             return;
         }
-        self.is_stuck = false;
-        if self.cap < self.followed && self.power > 0.9 * self.cap {
-            self.followed = self.cap;
+        let is_limited = self.limited >= LIMITED_SHARE;
+        if self.is_stuck && is_limited && self.cap < self.least_cap() - 1.0 {
+            return;
+        }
+        if self.is_stuck {
+            self.is_stuck = false;
+            self.limited_at = 0.0;
+            self.learned = None;
+        }
+        // A GPU without a limit would also follow a cap of the power that it draws.
+        let cap = if is_limited { self.cap } else { self.peak };
+        if self.power > 0.9 * cap && self.peak > 0.0 {
+            self.followed = self.followed.min(cap);
         }
     }
 
