@@ -110,7 +110,8 @@ struct Segment {
 }
 
 /// Divides `budget` among the claims so that the sum of weighted throughputs is the highest that the budget allows; exactly
-/// if all curves are concave, and otherwise short of it by at most the rise of one GPU across its gap. What is left when no GPU gains any more is spread as headroom. If the budget is below the sum
+/// if all curves are concave, and otherwise short of it by at most the rise of one GPU across its gap. What is left when no
+/// GPU gains any more is spread as headroom. If the budget is below the sum
 /// of the minima, every GPU gets its minimum.
 pub fn divide(budget: f64, claims: &[Claim]) -> Vec<f64> {
     let minima: Vec<f64> = claims.iter().map(|claim| claim.min).collect();
