@@ -240,21 +240,17 @@ fn give_back(missing: f64, powers: &mut [f64], filled: &[Segment], without: usiz
 
 /// The same power for every GPU, as far as each can take it: what one cannot take is handed on to the others.
 pub fn equal_shares(budget: f64, claims: &[Claim]) -> Vec<f64> {
-    let at = |level: f64| {
-        let powers = claims
-            .iter()
-            .map(move |claim| level.clamp(claim.min, claim.max.max(claim.min)));
-        powers.collect::<Vec<f64>>()
-    };
+    let share = |level: f64, claim: &Claim| level.clamp(claim.min, claim.max.max(claim.min));
+    let sum = |level: f64| -> f64 { claims.iter().map(|claim| share(level, claim)).sum() };
     let (mut low, mut high) = (0.0, budget.max(0.0));
     for _ in 0..HALVINGS {
         let middle = (low + high) / 2.0;
-        match at(middle).iter().sum::<f64>() > budget {
+        match sum(middle) > budget {
             true => high = middle,
             false => low = middle,
         }
     }
-    at(low)
+    claims.iter().map(|claim| share(low, claim)).collect()
 }
 
 /// Spreads what is left over among the GPUs with a program, in proportion to what each could still get; then among all.
