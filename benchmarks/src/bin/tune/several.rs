@@ -4,7 +4,7 @@ use anyhow::Result;
 use sweetspot_control::tune::{SettingsScope, TuneKnob, TuneRequest, TuneSpace, TunedJob};
 use sweetspot_decide::search::StrategyName;
 use sweetspot_decide::{Criteria, Objective};
-use sweetspot_quantity::{Ratio, Seconds};
+use sweetspot_quantity::{Celsius, Ratio, Seconds};
 use sweetspot_sim::{GpuProfile, Variant, Workload, find_gpu, find_workload};
 use sweetspot_stats::Seed;
 use sweetspot_virtual_time::{JobSequence, tune};
@@ -15,6 +15,9 @@ const JOB_TIME: Seconds = Seconds::new(1200.0);
 const LIMITS: [&str; 3] = ["time<=+1%", "time<=+5%", "time<=+10%"];
 /// Both ways of tuning a job take the same time if they differ by at most this share.
 const EQUAL_TIME: f64 = 0.01;
+
+/// How much hotter the air of an unequally cooled GPU is.
+const HOTTER: Celsius = Celsius::new(35.0);
 
 /// The results of one job at one limit, as shares of the time and energy at the reference.
 struct Comparison {
@@ -47,6 +50,8 @@ pub fn compare_settings(first: u64, mixes: u64, knob: TuneKnob) -> Result<()> {
             );
             cases.push((name, unequal_pair(gpu, network, slow_first)?));
         }
+        let name = format!("2 x {gpu}, second in air that is 35 degrees hotter, {network}");
+        cases.push((name, unequally_cooled_pair(gpu, network)?));
     }
     print_comparisons("unlike and unequal GPUs", &compare_all(cases, knob, first)?);
     let cases: Result<Vec<_>> = (first..first + mixes).map(random_mix).collect();
@@ -89,6 +94,17 @@ fn unequal_pair(gpu: &str, network: &str, slow_first: bool) -> Result<JobSequenc
         gpus.reverse();
     }
     Ok(JobSequence::on_gpus(gpus, vec![workload], JOB_TIME)?)
+}
+
+/// Two GPUs of one model, of which one is in the hot air of others: more of its power leaks.
+fn unequally_cooled_pair(gpu: &str, network: &str) -> Result<JobSequence> {
+    let gpu = find_gpu(gpu)?;
+    let workload = find_workload(network, gpu.1.study.as_deref(), &Variant::default())?;
+    let mut hot = gpu.clone();
+    let thermal = &mut hot.1.thermal;
+    thermal.ambient = thermal.ambient + HOTTER;
+    thermal.at_default_cap = thermal.at_default_cap + HOTTER;
+    Ok(JobSequence::on_gpus(vec![gpu, hot], vec![workload], JOB_TIME)?)
 }
 
 /// Two to eight GPUs of one to three models, whose speeds differ by up to 15 %, with a random workload.
