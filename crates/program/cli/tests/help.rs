@@ -61,3 +61,11 @@ fn fit_help_matches_snapshot() {
         file!["snapshots/help-fit.txt"].raw()
     );
 }
+
+#[test]
+fn budget_help_matches_snapshot() {
+    assert_data_eq!(
+        help(&["budget", "--help"]),
+        file!["snapshots/help-budget.txt"].raw()
+    );
+}

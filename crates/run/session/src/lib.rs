@@ -14,10 +14,10 @@
     )
 )]
 
+pub mod budget;
 pub mod hold;
 pub mod measure;
 
-pub mod budget;
 mod devices;
 mod doctor;
 mod error;

@@ -196,7 +196,9 @@ impl Budgeter {
         let (time, sum) = (Seconds::new(time.max(0.0)), Watts::new(sum));
         let budget = Watts::new(self.budget);
         self.statistics.record(time, sum, budget);
-        let mean = self.recent.record(time, sum, budget);
+        // GPUs that draw more than their caps are no reason to keep all caps lower: see `note_least_powers`.
+        let followed: f64 = self.gpus.iter().map(GpuState::allowed_power).sum();
+        let mean = self.recent.record(time, Watts::new(followed), budget);
         self.margin *= (-time.get() / MARGIN_MEMORY).exp();
         let allowed: f64 = self.gpus.iter().map(GpuState::committed).sum();
         let excess = mean.map_or(0.0, |mean| mean.get() / self.budget - 1.0);
@@ -208,17 +210,16 @@ impl Budgeter {
     /// Learns which GPUs draw more than their caps: what they draw is taken from the others.
     fn note_least_powers(&mut self, now: f64, actions: &mut Vec<BudgetAction>) {
         for (number, gpu) in self.gpus.iter_mut().enumerate() {
-            if gpu.is_above_cap(now) && gpu.power > gpu.least_power + 2.0 {
-                let is_first = gpu.least_power <= 0.0;
-                gpu.least_power = gpu.power;
-                self.is_urgent = true;
-                if is_first {
-                    actions.push(BudgetAction::Notify(BudgetNotice::AboveCap {
-                        gpu: number,
-                        power: Watts::new(gpu.power),
-                        cap: Watts::new(gpu.cap),
-                    }));
-                }
+            let Some(is_first) = gpu.note_least_power(now) else {
+                continue;
+            };
+            self.is_urgent = true;
+            if is_first {
+                actions.push(BudgetAction::Notify(BudgetNotice::AboveCap {
+                    gpu: number,
+                    power: Watts::new(gpu.power),
+                    cap: Watts::new(gpu.cap),
+                }));
             }
         }
     }
@@ -249,10 +250,14 @@ impl Budgeter {
             let counted = gpu.committed();
             let step = (target - counted).max(0.0);
             // A raise waits until all of it fits, or a good part: every write costs time.
-            if step > free && free < 0.25 * step {
+            // A GPU at its lowest clock draws less once it may leave it.
+            if step > free && free < 0.25 * step && !gpu.is_stuck {
                 continue;
             }
-            let cap = target.min(counted + step.min(free.max(0.0)));
+            let cap = match gpu.is_stuck {
+                true => target,
+                false => target.min(counted + step.min(free.max(0.0))),
+            };
             if cap < gpu.cap + SMALLEST_CHANGE {
                 continue;
             }

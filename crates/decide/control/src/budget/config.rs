@@ -1,4 +1,4 @@
-//! What a budgeter is told at its start.
+//! The configuration of a budgeter.
 
 use sweetspot_quantity::Watts;
 

@@ -4,6 +4,8 @@
 //! the power that the program takes if it may. `base` is what the GPU draws besides its cores: the steep part of every
 //! measured curve is just above it. The exponent is near 1 where the voltage is at its floor, so that power grows with
 //! the clock, and lower where it grows with the cube of the clock or where memory limits the program.
+//!
+//! No such formula fits a whole curve: near the caps at which rates were measured, the measured rates count.
 
 /// The exponent of a program of which nothing is known, and how far others are from it.
 const USUAL_EXPONENT: (f64, f64) = (0.35, 0.2);
@@ -24,6 +26,8 @@ const RATE_NOISE: f64 = 0.01;
 const MODEL_NOISE: f64 = 0.01;
 /// The share of its weight that an observation keeps when another one is made: old ones are forgotten.
 const MEMORY: f64 = 0.985;
+/// How far measured rates are from the best formula, as a standard deviation of their logarithms.
+const FORMULA_ERROR: f64 = 0.1;
 /// The most observations at different caps.
 const MAX_POINTS: usize = 24;
 /// The lowest power above the base, relative to the range up to the demand.
@@ -59,15 +63,44 @@ impl CurveShape {
     fn position(&self, power: f64) -> f64 {
         ((power - self.base) / (self.demand - self.base)).clamp(LOWEST_SHARE, 1.0)
     }
+}
 
-    /// The power at which one more watt brings this share of the full throughput.
-    pub(super) fn power_at_slope(&self, slope: f64) -> f64 {
-        let range = self.demand - self.base;
-        if slope <= 0.0 {
-            return self.demand;
+/// A learned curve: a formula, corrected by what was measured.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LearnedCurve {
+    shape: CurveShape,
+    /// The power below which the GPU does not go; 0 if it always follows its cap.
+    least: f64,
+    /// The measured throughput relative to the formula, in order of the caps.
+    corrections: Vec<(f64, f64)>,
+    /// The correction at the demand, so that the throughput there is 1.
+    full: f64,
+}
+
+impl LearnedCurve {
+    /// The power above which throughput does not grow.
+    pub const fn demand(&self) -> f64 {
+        self.shape.demand
+    }
+
+    /// The throughput at a power, relative to that at the demand.
+    pub fn share(&self, power: f64) -> f64 {
+        let power = power.clamp(self.least, self.shape.demand.max(self.least));
+        self.shape.share(power) * self.correction(power) / self.full
+    }
+
+    /// The correction at a power: between measured caps in proportion, outside of them that of the nearest.
+    fn correction(&self, power: f64) -> f64 {
+        let next = self.corrections.partition_point(|(cap, _)| *cap < power);
+        match (next.checked_sub(1), self.corrections.get(next)) {
+            (None, None) => 1.0,
+            (None, Some((_, first))) => *first,
+            (Some(last), None) => self.corrections[last].1,
+            (Some(last), Some((high, above))) => {
+                let (low, below) = self.corrections[last];
+                below + (above - below) * (power - low) / (high - low).max(1e-9)
+            }
         }
-        let position = (slope * range / self.exponent).powf(1.0 / (self.exponent - 1.0));
-        self.base + range * position.min(1.0)
     }
 }
 
@@ -136,10 +169,37 @@ impl ThroughputCurve {
             .map(|point| point.log_rate.exp())
     }
 
+    /// The curve that the observations tell: the best formula, corrected by what was measured.
+    pub fn learn(&self, demand: f64, least: f64) -> LearnedCurve {
+        let shape = self.fit(demand, least);
+        let error = |point: &Observation| {
+            let formula = shape.share(point.cap.max(least)).max(1e-9).ln();
+            point.log_rate - formula
+        };
+        let total: f64 = self.points.iter().map(|point| point.weight).sum();
+        let errors = self.points.iter().map(|point| point.weight * error(point));
+        let mean = errors.sum::<f64>() / total.max(1e-9);
+        // A rate that was measured for a short time counts less than the formula.
+        let correction = |point: &Observation| {
+            let noise = RATE_NOISE.powi(2) / point.weight;
+            let trust = FORMULA_ERROR.powi(2) / (FORMULA_ERROR.powi(2) + noise);
+            (point.cap, (trust * (error(point) - mean)).exp())
+        };
+        let mut curve = LearnedCurve {
+            shape,
+            least,
+            corrections: self.points.iter().map(correction).collect(),
+            full: 1.0,
+        };
+        curve.corrections.sort_by(|a, b| a.0.total_cmp(&b.0));
+        curve.full = curve.correction(demand.max(least));
+        curve
+    }
+
     /// The shape that fits the observations best; the usual one without observations. `demand` is the power that the
     /// program takes if it may, `least` the power below which the GPU does not go (0 if it always follows its cap): the
     /// steep part of the curve is just above it.
-    pub fn fit(&self, demand: f64, least: f64) -> CurveShape {
+    fn fit(&self, demand: f64, least: f64) -> CurveShape {
         let known_base = (LEAST_TO_BASE * least / demand).min(MAX_BASE);
         if self.points.is_empty() {
             let usual = CurveShape::usual(demand);
@@ -222,11 +282,17 @@ mod tests {
     }
 
     #[test]
-    fn the_slope_is_the_derivative() {
-        let shape = CurveShape::usual(300.0);
-        for power in [130.0, 180.0, 250.0] {
-            let slope = (shape.share(power + 0.01) - shape.share(power - 0.01)) / 0.02;
-            assert!((shape.power_at_slope(slope) - power).abs() < 0.1);
+    fn measured_rates_correct_the_formula() {
+        // Throughput rises in a straight line, and then not at all: no power law does that.
+        let truth = |cap: f64| ((cap - 200.0) / 150.0).clamp(0.05, 1.0);
+        let mut curve = ThroughputCurve::default();
+        for cap in [240.0, 280.0, 320.0, 360.0, 600.0] {
+            curve.observe(cap, 50.0 * truth(cap), 20.0);
+        }
+        let learned = curve.learn(600.0, 0.0);
+        for cap in [240.0, 280.0, 320.0, 360.0, 600.0] {
+            let error = learned.share(cap) / truth(cap) - 1.0;
+            assert!(error.abs() < 0.01, "{cap}: {error}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What a budgeter is told, and what it asks for.
+//! The events that a budgeter takes, and the actions that it asks for.
 
 use sweetspot_quantity::{Ratio, Seconds, Watts};
 

@@ -3,7 +3,7 @@
 use sweetspot_quantity::Watts;
 
 use super::config::BudgetedDevice;
-use super::curve::{CurveShape, ThroughputCurve};
+use super::curve::{LearnedCurve, ThroughputCurve};
 use super::divide::Claim;
 use super::event::GpuReading;
 use super::progress::RateMeter;
@@ -16,18 +16,32 @@ const DEMAND_TIME: f64 = 1.0;
 const FOLLOW_TIME: f64 = 0.3;
 /// The longest wait for a GPU to follow a lower cap, in seconds.
 const LONGEST_FOLLOW_TIME: f64 = 2.0;
+/// The time after which a GPU that is still above a lower cap does not follow it, in seconds: sensors show the mean of up to
+/// a second. GPUs that did not follow a cap before are suspected earlier.
+const SURE_TIME: f64 = 1.3;
+const FALL_TIME: f64 = 0.8;
+/// The time after which a program that has just started must keep the cap, in seconds.
+const START_TIME: f64 = 0.5;
 /// How far above its cap a GPU may be and still count as following it.
 const CAP_TOLERANCE: f64 = 1.02;
+/// How fast the highest reading approaches lower ones: in about 3 s.
+const PEAK_DECAY: f64 = 0.03;
 /// The weight of a new reading in the mean power: about the last 0.3 s.
 const READING_WEIGHT: f64 = 0.3;
-/// The room above the power of a program that its cap does not limit.
-const HEADROOM: f64 = 1.03;
+/// The cap that a program gets which its cap should not limit, relative to its power.
+const HEADROOM: f64 = 1.01;
+/// What a GPU whose cap cannot be set counts for, relative to its power.
+const UNCONTROLLED_MARGIN: f64 = 1.03;
 /// A GPU whose cap limits it for a smaller share of the time than this takes all the power that it wants.
 const LIMITED_SHARE: f64 = 0.03;
 /// A GPU whose cap limits it for a larger share of the time than this takes less power than it wants.
 const CLEARLY_LIMITED: f64 = 0.2;
 /// Without a report of limits, a GPU counts as limited if its power is above this share of its cap.
 const NEAR_CAP: f64 = 0.94;
+/// The cap that a GPU at its lowest clock needs to leave it, relative to what it draws.
+const RELEASE_SHARE: f64 = 1.03;
+/// How far below a cap that a GPU has followed the next one is that is tried.
+const TRIAL_STEP: f64 = 0.93;
 /// How far below the lowest measured cap a plan may go at once.
 const CAUTIOUS_STEP: f64 = 0.88;
 /// A GPU without activity for this long is idle, in seconds.
@@ -46,7 +60,7 @@ pub struct GpuState {
     lowered_at: Option<f64>,
     /// The mean power of the last readings.
     pub power: f64,
-    /// The highest reading since the cap changed.
+    /// The highest of the last readings; earlier ones count less and less, because the clock may still have risen.
     peak: f64,
     /// The share of time in which the cap limits the GPU, over the last readings.
     limited: f64,
@@ -65,8 +79,18 @@ pub struct GpuState {
     limited_at: f64,
     /// The power below which the GPU does not go, because it cannot lower its clock further.
     pub least_power: f64,
+    /// Whether the GPU is at its lowest clock and draws more than its cap. It can stay there at a cap that would be enough at
+    /// a higher clock, where its kernels do not run all the time, until it has a cap of its present power.
+    pub is_stuck: bool,
+    /// How often the GPU fell to its lowest clock.
+    falls: u32,
+    /// The lowest cap that the GPU has followed since it first fell to its lowest clock.
+    followed: f64,
+    /// The highest least power of all programs so far.
+    reserve: f64,
     curve: ThroughputCurve,
-    shape: Option<CurveShape>,
+    /// What the curve tells at present.
+    learned: Option<LearnedCurve>,
     pub rate: Option<f64>,
     pub meter: RateMeter,
     changed_at: f64,
@@ -96,8 +120,12 @@ impl GpuState {
             unlimited: None,
             limited_at: 0.0,
             least_power: 0.0,
+            is_stuck: false,
+            falls: 0,
+            followed: 0.0,
+            reserve: 0.0,
             curve: ThroughputCurve::default(),
-            shape: None,
+            learned: None,
             rate: None,
             meter: RateMeter::default(),
             changed_at: f64::NEG_INFINITY,
@@ -135,13 +163,19 @@ impl GpuState {
         }
         let settled_for = now - self.changed_at.max(self.busy_since) - self.settle_time();
         if settled_for > 0.0 {
-            self.peak = self.peak.max(power);
+            self.peak = power.max(self.peak + PEAK_DECAY * (power - self.peak));
         }
         if settled_for > DEMAND_TIME && self.is_busy {
             self.note_demand();
         }
+        self.note_followed(now);
         if let Some(since) = self.lowered_at {
-            let is_there = now - since >= FOLLOW_TIME && power <= self.cap * CAP_TOLERANCE;
+            // A GPU that did not follow a cap before may go below it and come back.
+            let time = match self.falls {
+                0 => FOLLOW_TIME,
+                _ => 2.0 * FALL_TIME,
+            };
+            let is_there = now - since >= time && power <= self.cap * CAP_TOLERANCE;
             if self.asked.is_none() && (is_there || now - since > LONGEST_FOLLOW_TIME) {
                 self.lowered_at = None;
                 self.ceiling = self.cap;
@@ -165,16 +199,23 @@ impl GpuState {
             let is_lower = self.unlimited.is_none_or(|(cap, _)| self.cap <= cap);
             if is_lower || self.limited_at >= self.unlimited.map_or(0.0, |(cap, _)| cap) {
                 self.unlimited = Some((self.cap, self.peak));
-                self.limited_at = self.limited_at.min(0.98 * self.cap);
+                self.limited_at = self.limited_at.min(0.98 * self.peak.min(self.cap));
             }
             self.was_probed = true;
-        } else if self.limited > CLEARLY_LIMITED {
+        } else if self.limited > CLEARLY_LIMITED && !self.is_stuck {
             self.limited_at = self.limited_at.max(self.cap);
             if self.cap >= self.device.max_cap.get() - 1.0 {
                 self.was_probed = true;
             }
         }
-        self.shape = None;
+        let demand = self.demand();
+        if self
+            .learned
+            .as_ref()
+            .is_some_and(|curve| (curve.demand() / demand - 1.0).abs() > 0.005)
+        {
+            self.learned = None;
+        }
     }
 
     /// The power that the program takes if it may.
@@ -189,18 +230,96 @@ impl GpuState {
         .max(1.0)
     }
 
-    /// The cap below which the GPU does not draw less; 0 if it always follows its cap. A GPU at its lowest clock may draw
-    /// more than one without a limit, because its kernels then run all the time.
+    /// The lowest cap for a GPU that has once drawn more than its cap. Some GPUs draw the same at every lower cap. Others,
+    /// whose kernels wait for their launch, follow caps below that power as long as their clock is high, but fall to the
+    /// lowest clock at some cap, draw more there, and stay until the cap is raised to what they draw. So lower caps are
+    /// tried once, step by step.
     fn least_cap(&self) -> f64 {
-        self.least_power.min(self.demand())
+        match (self.is_stuck, self.falls) {
+            (true, _) => RELEASE_SHARE * self.least_power,
+            (false, 0) => 0.0,
+            (false, 1) => TRIAL_STEP * self.followed,
+            (false, _) => self.followed,
+        }
     }
 
-    /// Whether the GPU draws more than its cap although it had time to follow it.
-    pub fn is_above_cap(&self, now: f64) -> bool {
+    /// The power below which the GPU does not go, as far as is known; 0 if it always followed its cap.
+    fn known_least(&self) -> f64 {
+        match self.falls {
+            0 => 0.0,
+            _ => self.followed,
+        }
+    }
+
+    /// Whether the GPU draws more than its cap although it had time to follow it. A program that has just started had to
+    /// follow no change: readings that lag show less than it draws.
+    fn is_above_cap(&self, now: f64) -> bool {
+        let is_changed = self.changed_at > self.busy_since;
+        let since = now - self.changed_at.max(self.busy_since);
+        let time = match (is_changed, self.falls) {
+            (true, 0) => SURE_TIME,
+            (true, _) => FALL_TIME,
+            (false, _) => START_TIME,
+        };
         self.is_controlled()
             && self.asked.is_none()
-            && now - self.changed_at > LONGEST_FOLLOW_TIME
+            && since > time
             && self.power > self.cap * CAP_TOLERANCE + 1.0
+    }
+
+    /// Learns that the GPU draws more than its cap, because it cannot lower its clock further. Returns `None` if that is
+    /// nothing new, and otherwise whether it is the first time.
+    pub fn note_least_power(&mut self, now: f64) -> Option<bool> {
+        let is_known = self.is_stuck && self.power <= self.least_power + 2.0;
+        if !self.is_above_cap(now) || is_known {
+            return None;
+        }
+        let is_first = self.falls == 0;
+        self.least_power = self.least_power.max(self.power);
+        self.reserve = self.reserve.max(self.power);
+        if !self.is_stuck {
+            self.is_stuck = true;
+            self.falls += 1;
+            // A cap that the GPU has followed before was too near.
+            if self.falls > 2 && self.cap >= 0.99 * self.followed {
+                self.followed = (1.04 * self.followed).min(self.least_power);
+            }
+        }
+        if self.falls == 1 {
+            self.followed = self.least_power;
+        }
+        self.learned = None;
+        Some(is_first)
+    }
+
+    /// Learns that the GPU follows its cap again.
+    fn note_followed(&mut self, now: f64) {
+        let is_settled = now - self.changed_at > LONGEST_FOLLOW_TIME && self.asked.is_none();
+        if self.falls == 0 || !is_settled || self.power > self.cap * CAP_TOLERANCE + 1.0 {
+            return;
+        }
+        let is_limited = self.limited >= LIMITED_SHARE;
+        if self.is_stuck && is_limited && self.cap < self.least_cap() - 1.0 {
+            return;
+        }
+        if self.is_stuck {
+            self.is_stuck = false;
+            self.limited_at = 0.0;
+            self.learned = None;
+        }
+        // A GPU without a limit would also follow a cap of the power that it draws.
+        let cap = if is_limited { self.cap } else { self.peak };
+        if self.power > 0.9 * cap && self.peak > 0.0 {
+            self.followed = self.followed.min(cap);
+        }
+    }
+
+    /// The power of the last reading, as far as the cap allows it.
+    pub fn allowed_power(&self) -> f64 {
+        match self.is_controlled() {
+            true => self.last_power.min(self.ceiling * CAP_TOLERANCE),
+            false => self.last_power,
+        }
     }
 
     /// Takes a report of the program's progress; returns whether something was learned.
@@ -209,10 +328,14 @@ impl GpuState {
             return false;
         };
         self.rate = Some(measured.rate);
+        if self.is_stuck {
+            // The rate belongs to the lowest clock, not to the cap.
+            return true;
+        }
         // A program that its cap does not limit would run as fast at any higher cap.
         let cap = match self.limited < LIMITED_SHARE {
             true => self.demand(),
-            false => self.cap.max(self.least_power),
+            false => self.cap.max(self.known_least()),
         };
         let known = self.curve.rate_at(cap);
         let is_surprise = known.is_some_and(|known| (measured.rate / known - 1.0).abs() > 0.15);
@@ -226,7 +349,7 @@ impl GpuState {
         if !is_surprise {
             self.curve.observe(cap, measured.rate, measured.time);
         }
-        self.shape = None;
+        self.learned = Some(self.curve.learn(self.demand(), self.known_least()));
         true
     }
 
@@ -242,11 +365,13 @@ impl GpuState {
     /// Forgets what is known about the program.
     fn forget(&mut self) {
         self.curve.clear();
-        self.shape = None;
+        self.learned = None;
         self.rate = None;
         self.unlimited = None;
         self.limited_at = 0.0;
         self.least_power = 0.0;
+        self.is_stuck = false;
+        self.falls = 0;
         self.was_probed = false;
         self.surprises = 0;
     }
@@ -276,51 +401,68 @@ impl GpuState {
         .max(self.power.min(self.least_power))
     }
 
-    /// What the GPU may get of the budget; a probe asks for a cap of this many watts.
-    pub fn claim(&mut self, probe: Option<f64>) -> Claim {
-        let max = self.device.max_cap.get();
-        if !self.is_controlled() {
-            // What an uncontrolled GPU draws is taken away from the others, with room for its fluctuation.
-            let power = if self.is_lost {
-                0.0
-            } else {
-                self.power * HEADROOM
-            };
-            return Claim {
-                min: power,
-                useful: power,
-                max: power,
-                weight: 0.0,
-                shape: CurveShape::usual(power.max(1.0)),
-            };
+    /// What the GPU must get of the budget; a probe asks for a cap of this many watts.
+    pub fn least(&self, probe: Option<f64>) -> f64 {
+        if self.is_lost {
+            return 0.0;
         }
-        let min = match self.is_busy {
-            true => self.device.lowest_cap().max(self.least_cap()),
+        if !self.is_controlled() {
+            // What an uncontrolled GPU draws is taken from the others, and a little more because it fluctuates.
+            return self.power * UNCONTROLLED_MARGIN;
+        }
+        let max = self.device.max_cap.get();
+        let least = match self.is_busy {
+            true => self.device.lowest_cap().max(self.least_cap()).min(max),
             false => self.device.min_cap.get().min(max),
         };
-        let demand = self.demand();
-        let shape = match self.shape {
-            Some(shape) => shape,
-            None => self.curve.fit(demand, self.least_cap()),
-        };
-        self.shape = Some(shape);
-        let min = probe.map_or(min, |cap| cap.clamp(min, max));
-        Claim {
-            min,
-            useful: (demand * HEADROOM).clamp(min, max),
-            max,
-            weight: match self.is_busy {
-                true => self.device.priority,
-                false => 0.0,
-            },
-            shape,
+        probe.map_or(least, |cap| cap.clamp(least, max))
+    }
+
+    /// What the GPU should get at least, if the budget allows that: a program's throughput may fall steeply far below the
+    /// caps at which it was measured.
+    pub fn cautious_least(&self, probe: Option<f64>) -> f64 {
+        let least = self.least(probe);
+        match self.curve.lowest_cap() {
+            Some(cap) if self.is_busy && self.is_controlled() => {
+                let cautious = CAUTIOUS_STEP * cap.max(self.least_cap());
+                least.max(cautious.min(self.useful()))
+            }
+            _ => least,
         }
     }
 
-    /// The lowest cap that a plan may give without going far below what was measured: throughput may fall steeply there.
-    pub fn cautious_min(&self) -> f64 {
-        let lowest = self.curve.lowest_cap().filter(|_| self.is_busy);
-        lowest.map_or(0.0, |cap| CAUTIOUS_STEP * cap.max(self.least_cap()))
+    /// What an idle GPU should get at least, if the budget allows that: an earlier program drew so much at once, whatever
+    /// the cap was.
+    pub fn reserved_least(&self, probe: Option<f64>) -> f64 {
+        let least = self.least(probe);
+        match self.is_controlled() && !self.is_busy {
+            true => least.max(self.reserve.min(self.device.max_cap.get())),
+            false => least,
+        }
+    }
+
+    /// The power above which the program gains nothing.
+    fn useful(&self) -> f64 {
+        (self.demand() * HEADROOM).min(self.device.max_cap.get())
+    }
+
+    /// What the GPU may get of the budget if it gets at least `min`.
+    pub fn claim(&mut self, min: f64) -> Claim {
+        let max = self.device.max_cap.get().max(min);
+        if !self.is_controlled() {
+            return Claim::fixed(min, min);
+        }
+        if !self.is_busy {
+            return Claim::fixed(min, max);
+        }
+        let (demand, least) = (self.demand(), self.known_least());
+        let curve = &self.curve;
+        let learned = self
+            .learned
+            .get_or_insert_with(|| curve.learn(demand, least));
+        Claim::new(min, demand * HEADROOM, max, self.device.priority, |power| {
+            learned.share(power)
+        })
     }
 
     /// The cap as a quantity.

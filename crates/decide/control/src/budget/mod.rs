@@ -18,7 +18,7 @@ mod statistics;
 
 pub use budgeter::Budgeter;
 pub use config::{BudgetConfig, BudgetConfigError, BudgetedDevice};
-pub use curve::{CurveShape, ThroughputCurve};
-pub use divide::{Claim, divide};
+pub use curve::{CurveShape, LearnedCurve, ThroughputCurve};
+pub use divide::{Claim, divide, equal_shares};
 pub use event::{BudgetAction, BudgetEvent, BudgetNotice, GpuReading};
 pub use statistics::BudgetStatistics;

@@ -7,7 +7,7 @@ use super::common::{
 };
 use crate::host::TestHost;
 
-/// The sum of caps with a little room for rounding.
+/// Whether the sum of caps is within a budget, apart from rounding.
 fn within(caps: &[f64], budget: f64) -> bool {
     caps.iter().sum::<f64>() <= budget + 0.5
 }

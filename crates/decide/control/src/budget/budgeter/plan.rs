@@ -3,12 +3,14 @@
 use sweetspot_quantity::Watts;
 
 use super::{Budgeter, SMALLEST_CHANGE};
-use crate::budget::divide::{Claim, divide};
+use crate::budget::divide::{Claim, divide, equal_shares};
 use crate::budget::event::{BudgetAction, BudgetNotice};
 use crate::budget::gpu::GpuState;
 
 /// The time between two plans if nothing happens, in seconds.
 const PLAN_INTERVAL: f64 = 1.0;
+/// How long all GPUs get equal shares at the start, in seconds.
+const EQUAL_SHARES_TIME: f64 = 5.5;
 /// A plan is carried out if it brings this share more of the throughput of all GPUs than the present caps.
 const WORTHWHILE_GAIN: f64 = 0.002;
 
@@ -23,15 +25,26 @@ impl Budgeter {
                 self.gpus[number].was_probed = true;
             }
         }
-        if self.probe.is_none() && !is_urgent {
+        if self.probe.is_none() && !is_urgent && !self.is_measuring_equal_shares(now) {
             self.probe = self.next_probe(now);
         }
         let budget = self.budget * (1.0 - self.margin);
-        let mut claims = self.claims();
-        let least: f64 = claims.iter().map(|claim| claim.min).sum();
-        self.note_feasibility(least, actions);
-        self.be_cautious(budget, &mut claims);
-        let mut powers = divide(budget, &claims);
+        let least = self.least_powers(GpuState::least);
+        self.note_feasibility(least.iter().sum(), actions);
+        let minima = self.minima(budget, least);
+        let gpus = self.gpus.iter_mut().zip(&minima);
+        let claims: Vec<Claim> = gpus.map(|(gpu, min)| gpu.claim(*min)).collect();
+        let equal = equal_shares(budget, &claims);
+        let mut powers = match self.is_measuring_equal_shares(now) {
+            true => equal,
+            false => {
+                let powers = divide(budget, &claims);
+                match value(&claims, &equal) > value(&claims, &powers) {
+                    true => equal,
+                    false => powers,
+                }
+            }
+        };
         self.join_jobs(&mut powers);
         let is_new = self.probe.is_some() || is_urgent;
         if is_new || self.is_worthwhile(&claims, &powers, budget) {
@@ -39,31 +52,31 @@ impl Budgeter {
         }
     }
 
-    /// What each GPU may get.
-    fn claims(&mut self) -> Vec<Claim> {
-        let probed: &[(usize, f64)] = self.probe.as_ref().map_or(&[], |probe| &probe.caps);
-        let probe_of = |gpu| {
-            let mut probed = probed.iter();
-            probed.find(|(number, _)| *number == gpu).map(|one| one.1)
-        };
-        let gpus = self.gpus.iter_mut().enumerate();
-        gpus.map(|(number, gpu)| gpu.claim(probe_of(number)))
-            .collect()
+    /// Whether all GPUs get equal shares to begin with, so that the throughput of programs with them is measured.
+    pub(super) fn is_measuring_equal_shares(&self, now: f64) -> bool {
+        now - self.began.unwrap_or(now) < EQUAL_SHARES_TIME
     }
 
-    /// Keeps caps from falling far below what was measured, if the budget allows that.
-    fn be_cautious(&self, budget: f64, claims: &mut [Claim]) {
-        let cautious = |claim: &Claim, gpu: &GpuState| match claim.weight > 0.0 {
-            true => gpu.cautious_min().clamp(claim.min, claim.useful),
-            false => claim.min,
-        };
-        let pairs = claims.iter().zip(&self.gpus);
-        let sum: f64 = pairs.map(|(claim, gpu)| cautious(claim, gpu)).sum();
-        if sum <= budget {
-            for (claim, gpu) in claims.iter_mut().zip(&self.gpus) {
-                claim.min = cautious(claim, gpu);
-            }
-        }
+    /// A least power of each GPU, with what a probe asks for.
+    fn least_powers(&self, least: fn(&GpuState, Option<f64>) -> f64) -> Vec<f64> {
+        let probed: &[(usize, f64)] = self.probe.as_ref().map_or(&[], |probe| &probe.caps);
+        let gpus = self.gpus.iter().enumerate();
+        let powers = gpus.map(|(number, gpu)| {
+            let probe = probed.iter().find(|(probed, _)| *probed == number);
+            least(gpu, probe.map(|(_, cap)| *cap))
+        });
+        powers.collect()
+    }
+
+    /// What each GPU gets at least: with a reserve for programs that may start and with caution about unknown throughput,
+    /// as far as the budget allows.
+    fn minima(&self, budget: f64, least: Vec<f64>) -> Vec<f64> {
+        let reserved = self.least_powers(GpuState::reserved_least);
+        let cautious = self.least_powers(GpuState::cautious_least);
+        let both = reserved.iter().zip(&cautious).map(|(a, b)| a.max(*b));
+        let both: Vec<f64> = both.collect();
+        let fits = |powers: &Vec<f64>| powers.iter().sum::<f64>() <= budget;
+        [both, reserved].into_iter().find(fits).unwrap_or(least)
     }
 
     /// Says once that the budget cannot be kept, and once that it can again.
@@ -103,12 +116,6 @@ impl Budgeter {
 
     /// Whether new caps bring enough more than the targets, or the targets exceed the budget.
     fn is_worthwhile(&self, claims: &[Claim], powers: &[f64], budget: f64) -> bool {
-        let value = |powers: &[f64]| -> f64 {
-            let parts = claims.iter().zip(powers);
-            parts
-                .map(|(claim, power)| claim.weight * claim.shape.share(*power))
-                .sum()
-        };
         let weight: f64 = claims.iter().map(|claim| claim.weight).sum();
         let sum: f64 = self.targets.iter().sum();
         let is_outside = claims
@@ -117,6 +124,12 @@ impl Budgeter {
             .any(|(claim, target)| *target < claim.min - 0.5 || *target > claim.max + 0.5);
         is_outside
             || sum > budget + SMALLEST_CHANGE
-            || value(powers) > value(&self.targets) + WORTHWHILE_GAIN * weight
+            || value(claims, powers) > value(claims, &self.targets) + WORTHWHILE_GAIN * weight
     }
+}
+
+/// The sum of the weighted throughputs.
+fn value(claims: &[Claim], powers: &[f64]) -> f64 {
+    let pairs = claims.iter().zip(powers);
+    pairs.map(|(claim, power)| claim.value(*power)).sum()
 }

@@ -37,7 +37,7 @@ impl Budgeter {
             .map(|one| (max(*one) - self.targets[*one]).max(0.0));
         let spare = |number: &usize| {
             let gpu = &self.gpus[*number];
-            (self.targets[*number] - gpu.device.lowest_cap().max(gpu.least_power)).max(0.0)
+            (self.targets[*number] - gpu.least(None)).max(0.0)
         };
         let wanted: f64 = wanted.sum();
         let spare: f64 = others.iter().map(spare).sum();

@@ -58,13 +58,28 @@ impl BudgetLoop {
         let cap = Watts::new(cap.get().floor()).max(gpu.device.min_cap);
         let hold = gpu.program.as_ref().and_then(|program| program.hold);
         let is_lower = gpu.asked.is_none_or(|asked| cap < asked);
-        if let Some(hold) = hold.filter(|_| is_lower) {
-            self.holds.limit(hold, cap);
+        let mut unanswered = None;
+        if let Some(hold) = hold.filter(|_| is_lower)
+            && !self.holds.limit(hold, cap)
+        {
+            unanswered = Some(hold);
         }
         let settings = Settings {
             power_cap: Some(cap),
             ..Settings::default()
         };
+        if let Some(hold) = unanswered.filter(|_| gpu.is_leased)
+            && !std::mem::replace(&mut gpu.is_hold_silent, true)
+        {
+            let name = gpu.name();
+            self.notify(
+                observer,
+                format!(
+                    "{name}: the hold with pid {hold} did not accept its new limit in time; the power cap is lowered all the same"
+                ),
+            );
+        }
+        let gpu = &mut self.gpus[number];
         if !gpu.is_leased {
             return Ok(self.limit_by_hold(number, hold, cap));
         }

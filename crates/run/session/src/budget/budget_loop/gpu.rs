@@ -19,6 +19,8 @@ pub struct BudgetedGpu {
     /// Whether this budget has leased the GPU. If not, only a `hold` that runs there can limit it.
     pub(super) is_leased: bool,
     pub(super) program: Option<GpuProgram>,
+    /// Whether the user knows that the `hold` on this GPU does not accept limits.
+    pub(super) is_hold_silent: bool,
     /// The cap that this budget asked for last.
     pub(super) asked: Option<Watts>,
     pub(super) energy: Joules,
@@ -40,6 +42,7 @@ impl BudgetedGpu {
             is_lost: false,
             is_leased,
             program: None,
+            is_hold_silent: false,
             asked: None,
             energy: Joules::ZERO,
             busy: Seconds::ZERO,
