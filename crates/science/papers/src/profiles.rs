@@ -164,7 +164,9 @@ fn files(folder: &Path) -> Result<Vec<(String, PathBuf)>, PapersError> {
 
 /// Reads the text of a profile.
 fn read(path: &Path) -> Result<String, PapersError> {
-    std::fs::read_to_string(path).map_err(|error| unreadable(path, &error))
+    /// The maximum size of a profile, in bytes.
+    const MAX_BYTES: u64 = 1 << 20;
+    sweetspot_input::read_text(path, MAX_BYTES).map_err(|error| unreadable(path, &error))
 }
 
 /// The error that a file or folder cannot be read.
