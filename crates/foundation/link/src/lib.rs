@@ -34,7 +34,7 @@ pub use control::{Control, Tuning};
 pub use error::LinkError;
 pub use event::{Event, Mark, Name, Record, Ring};
 pub use moment::Moment;
-pub use pair::{Irregularity, PhaseSpan, pair_phases};
+pub use pair::{Irregularity, PairedEvent, PhasePairing, PhaseSpan, pair_phases};
 pub use reader::Reader;
 pub use tail::ProgressTail;
 pub use writer::{Phase, Writer};

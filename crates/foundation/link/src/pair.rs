@@ -1,14 +1,14 @@
 //! Pairs the begin and end marks of phases into spans. A mark without a counterpart is reported as an
 //! [`Irregularity`]; its counterpart is not guessed.
 
-use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use crate::Moment;
 use crate::event::{Event, Mark, Name, Record, Ring};
 
-/// To find the phase that contains a given one, at most this many overlapping phases are searched.
-const MAX_SEARCHED_PHASES: usize = 64;
+/// The maximum number of phases of a ring that are open at the same time. If there are more, the outermost one counts as
+/// never ended, so that a program that never ends its phases does not fill the memory.
+const MAX_OPEN_PHASES: usize = 1024;
 
 /// A phase with its beginning and end.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,11 +21,6 @@ pub struct PhaseSpan {
     pub begin: Moment,
     /// The time when the phase ended.
     pub end: Moment,
-    /// The number of phases in the same ring that contain this phase.
-    pub depth: usize,
-    /// The index of the innermost span that contains this span; `None` if there is none. Phases without an
-    /// end are not considered.
-    pub parent: Option<usize>,
 }
 
 /// A problem with the begin and end marks of a ring.
@@ -80,199 +75,135 @@ pub enum Irregularity {
     },
 }
 
-/// Pairs the begin and end marks of each ring.
+/// Pairs the begin and end marks of each ring, event by event. It stores only the phases that are still open.
 ///
 /// An end mark belongs to the innermost open phase with its name. Phases that were timed by other means
-/// ([`crate::Mark::Phase`]) are nested by their times and only among themselves, because several streams of a
-/// GPU may overlap.
+/// ([`crate::Mark::Phase`]) have both ends already.
+#[derive(Debug, Default)]
+pub struct PhasePairing {
+    /// The name and beginning of each open phase of a ring, the innermost last.
+    open: BTreeMap<Ring, Vec<(Name, Moment)>>,
+}
+
+/// The result of one event: the phase that it ends, if it ends one, and the problems that it reveals.
+#[derive(Debug, Default, PartialEq)]
+pub struct PairedEvent {
+    /// The phase that has ended.
+    pub span: Option<PhaseSpan>,
+    /// The problems with marks that the event reveals.
+    pub irregularities: Vec<Irregularity>,
+}
+
+/// Pairs the begin and end marks of all events at once.
 pub fn pair_phases<'a>(
     events: impl IntoIterator<Item = &'a Event>,
 ) -> (Vec<PhaseSpan>, Vec<Irregularity>) {
-    let mut pairing = Pairing::default();
+    let mut pairing = PhasePairing::default();
+    let (mut spans, mut irregularities) = (Vec::new(), Vec::new());
     for event in events {
+        let paired = pairing.take(event);
+        spans.extend(paired.span);
+        irregularities.extend(paired.irregularities);
+    }
+    irregularities.extend(pairing.finish());
+    (spans, irregularities)
+}
+
+impl PhasePairing {
+    /// Processes the next event of the link.
+    pub fn take(&mut self, event: &Event) -> PairedEvent {
+        let mut paired = PairedEvent::default();
         match event {
-            Event::Record(record) => pairing.add_record(record),
-            Event::Lost { ring, count } => pairing.report_lost(*ring, *count),
-            Event::Ended(ring) => pairing.end_ring(*ring),
+            Event::Record(record) => self.take_record(record, &mut paired),
+            Event::Lost { ring, count } => {
+                let (ring, count) = (*ring, *count);
+                let lost = Irregularity::Lost { ring, count };
+                paired.irregularities.push(lost);
+                paired.irregularities.extend(self.end_ring(ring));
+            }
+            Event::Ended(ring) => paired.irregularities.extend(self.end_ring(*ring)),
             Event::Appeared(_) | Event::NamesRefused { .. } | Event::Fault(_) => {}
         }
+        paired
     }
-    pairing.finish()
-}
 
-/// A phase whose end may not have been found yet.
-#[derive(Debug)]
-struct MarkedPhase {
-    span: PhaseSpan,
-    has_ended: bool,
-}
+    /// Reports the phases that are still open after the last event.
+    pub fn finish(mut self) -> Vec<Irregularity> {
+        let rings: Vec<Ring> = self.open.keys().copied().collect();
+        rings
+            .into_iter()
+            .flat_map(|ring| self.end_ring(ring))
+            .collect()
+    }
 
-/// The state of pairing: the phases found so far.
-#[derive(Debug, Default)]
-struct Pairing {
-    nodes: Vec<MarkedPhase>,
-    /// The open phases of each ring, as indices into `nodes`, the innermost last.
-    open: BTreeMap<Ring, Vec<usize>>,
-    recorded_later: BTreeMap<Ring, Vec<usize>>,
-    irregularities: Vec<Irregularity>,
-}
-
-impl Pairing {
-    fn add_record(&mut self, record: &Record) {
+    fn take_record(&mut self, record: &Record, paired: &mut PairedEvent) {
         let Record { ring, at, mark } = record;
         match mark {
             Mark::Begin(name) => {
                 let open = self.open.entry(*ring).or_default();
-                let (depth, parent) = (open.len(), open.last().copied());
-                open.push(self.nodes.len());
-                self.push(*ring, name, *at, depth, parent);
-            }
-            Mark::End(name) => self.end_phase(*ring, name, *at),
-            Mark::Phase { name, end } => {
-                let node = self.nodes.len();
-                self.push(*ring, name, *at, 0, None);
-                if self.close(node, *end) {
-                    self.recorded_later.entry(*ring).or_default().push(node);
+                open.push((name.clone(), *at));
+                if open.len() > MAX_OPEN_PHASES {
+                    let outermost = open.remove(0);
+                    paired.irregularities.push(never_ended(*ring, outermost));
                 }
             }
+            Mark::End(name) => self.end_phase(*ring, name, *at, paired),
+            Mark::Phase { name, end } => paired.close(*ring, name.clone(), *at, *end),
             Mark::Items(_) | Mark::Value { .. } => {}
         }
     }
 
-    /// Adds a phase that begins at `at` and has no end yet.
-    fn push(&mut self, ring: Ring, name: &Name, at: Moment, depth: usize, parent: Option<usize>) {
-        self.nodes.push(MarkedPhase {
-            span: PhaseSpan {
-                ring,
-                name: name.clone(),
-                begin: at,
-                end: at,
-                depth,
-                parent,
-            },
-            has_ended: false,
-        });
-    }
-
-    fn end_phase(&mut self, ring: Ring, name: &Name, at: Moment) {
+    fn end_phase(&mut self, ring: Ring, name: &Name, at: Moment, paired: &mut PairedEvent) {
         let open = self.open.entry(ring).or_default();
-        let nodes = &self.nodes;
-        let Some(place) = open.iter().rposition(|&it| nodes[it].span.name == *name) else {
+        let Some(place) = open.iter().rposition(|(other, _)| other == name) else {
             let name = name.clone();
-            self.irregularities
-                .push(Irregularity::EndWithoutBegin { ring, name, at });
+            let without = Irregularity::EndWithoutBegin { ring, name, at };
+            paired.irregularities.push(without);
             return;
         };
-        let node = open.remove(place);
-        if let Some(&inner) = open.get(place..).and_then(<[usize]>::last) {
-            self.irregularities.push(Irregularity::Crossing {
+        let (name, begin) = open.remove(place);
+        if let Some((inner, _)) = open.get(place..).and_then(<[_]>::last) {
+            paired.irregularities.push(Irregularity::Crossing {
                 ring,
                 name: name.clone(),
-                open: nodes[inner].span.name.clone(),
+                open: inner.clone(),
                 at,
             });
         }
-        self.close(node, at);
+        paired.close(ring, name, begin, at);
     }
 
-    /// Sets the end of a phase; returns whether that was valid.
-    fn close(&mut self, node: usize, end: Moment) -> bool {
-        let MarkedPhase { span, has_ended } = &mut self.nodes[node];
-        if end < span.begin {
+    /// Reports the open phases of a ring that has ended.
+    fn end_ring(&mut self, ring: Ring) -> Vec<Irregularity> {
+        let open = self.open.remove(&ring).unwrap_or_default();
+        open.into_iter().map(|one| never_ended(ring, one)).collect()
+    }
+}
+
+impl PairedEvent {
+    /// Sets the phase that has ended, unless it ended before it began.
+    fn close(&mut self, ring: Ring, name: Name, begin: Moment, end: Moment) {
+        if end < begin {
             self.irregularities.push(Irregularity::Backwards {
-                ring: span.ring,
-                name: span.name.clone(),
-                begin: span.begin,
+                ring,
+                name,
+                begin,
                 end,
             });
-            return false;
+            return;
         }
-        (span.end, *has_ended) = (end, true);
-        true
-    }
-
-    fn report_lost(&mut self, ring: Ring, count: u64) {
-        self.irregularities.push(Irregularity::Lost { ring, count });
-        self.end_ring(ring);
-    }
-
-    /// Reports the open phases of an ended ring as irregularities.
-    fn end_ring(&mut self, ring: Ring) {
-        for node in self.open.remove(&ring).unwrap_or_default() {
-            let span = &self.nodes[node].span;
-            self.irregularities.push(Irregularity::BeginWithoutEnd {
-                ring,
-                name: span.name.clone(),
-                at: span.begin,
-            });
-        }
-    }
-
-    fn finish(mut self) -> (Vec<PhaseSpan>, Vec<Irregularity>) {
-        let rings: Vec<Ring> = self.open.keys().copied().collect();
-        for ring in rings {
-            self.end_ring(ring);
-        }
-        for (_, places) in std::mem::take(&mut self.recorded_later) {
-            self.nest(places);
-        }
-        let mut count = 0;
-        let place_of: Vec<Option<usize>> = self
-            .nodes
-            .iter()
-            .map(|node| {
-                count += usize::from(node.has_ended);
-                node.has_ended.then(|| count - 1)
-            })
-            .collect();
-        // The innermost span around each node. A phase begins before those in it, so one pass is enough, and
-        // phases recorded afterwards are only contained in spans.
-        let mut around: Vec<Option<usize>> = vec![None; self.nodes.len()];
-        for (index, node) in self.nodes.iter().enumerate() {
-            if let Some(parent) = node.span.parent {
-                around[index] = place_of[parent].or(around[parent]);
-            }
-        }
-        let spans = self
-            .nodes
-            .into_iter()
-            .zip(around)
-            .filter(|(node, _)| node.has_ended)
-            .map(|(node, parent)| PhaseSpan {
-                parent,
-                ..node.span
-            })
-            .collect();
-        (spans, self.irregularities)
-    }
-
-    /// Nests phases by time. Of two with equal times, the one recorded later is the outer one, because it ended
-    /// later.
-    fn nest(&mut self, mut places: Vec<usize>) {
-        places.sort_by_key(|&place| {
-            let span = &self.nodes[place].span;
-            (span.begin, Reverse(span.end), Reverse(place))
+        self.span = Some(PhaseSpan {
+            ring,
+            name,
+            begin,
+            end,
         });
-        let mut around: Vec<usize> = Vec::new();
-        for place in places {
-            let (begin, end) = {
-                let span = &self.nodes[place].span;
-                (span.begin, span.end)
-            };
-            while around
-                .last()
-                .is_some_and(|&it| self.nodes[it].span.end <= begin)
-            {
-                around.pop();
-            }
-            let nearest = around.iter().rev().take(MAX_SEARCHED_PHASES);
-            let parent = nearest.copied().find(|&it| self.nodes[it].span.end >= end);
-            let depth = parent.map_or(0, |it| self.nodes[it].span.depth + 1);
-            let span = &mut self.nodes[place].span;
-            (span.parent, span.depth) = (parent, depth);
-            around.push(place);
-        }
     }
+}
+
+/// The problem that a phase has no end mark.
+fn never_ended(ring: Ring, (name, at): (Name, Moment)) -> Irregularity {
+    Irregularity::BeginWithoutEnd { ring, name, at }
 }
 
 #[cfg(test)]
@@ -314,10 +245,7 @@ mod tests {
         let (spans, irregular) = pair_phases(&script(text));
         let show = |span: &PhaseSpan| {
             let (begin, end) = (span.begin.nanos(), span.end.nanos());
-            let parent = span
-                .parent
-                .map_or("-".into(), |it| spans[it].name.to_string());
-            format!("{} {begin}..{end} {} {parent}", span.name, span.depth)
+            format!("{} {begin}..{end}", span.name)
         };
         let name = |it: &Irregularity| format!("{it:?}").split(' ').next().unwrap().to_owned();
         (
@@ -329,14 +257,14 @@ mod tests {
     #[test]
     fn phases_nest_also_with_the_same_name() {
         let (spans, irregular) = describe("+a +b -b +a -a -a");
-        assert_eq!(spans, ["a 1..6 0 -", "b 2..3 1 a", "a 4..5 1 a"]);
+        assert_eq!(spans, ["b 2..3", "a 4..5", "a 1..6"]);
         assert!(irregular.is_empty());
     }
 
     #[test]
     fn unmatched_marks_are_reported() {
         let (spans, irregular) = describe("-x +a +b -a -b +c +d -d");
-        assert_eq!(spans, ["a 2..4 0 -", "b 3..5 1 a", "d 7..8 1 -"]);
+        assert_eq!(spans, ["a 2..4", "b 3..5", "d 7..8"]);
         assert_eq!(
             irregular,
             ["EndWithoutBegin", "Crossing", "BeginWithoutEnd"]
@@ -346,35 +274,32 @@ mod tests {
     #[test]
     fn marks_are_not_paired_across_a_loss() {
         let (spans, irregular) = describe("+a +b -b ! -a +c -c");
-        assert_eq!(spans, ["b 2..3 1 -", "c 6..7 0 -"]);
+        assert_eq!(spans, ["b 2..3", "c 6..7"]);
         assert_eq!(irregular, ["Lost", "BeginWithoutEnd", "EndWithoutBegin"]);
     }
 
     #[test]
-    fn phases_recorded_afterwards_nest_by_time() {
+    fn phases_recorded_afterwards_have_both_ends() {
         let phase = |name: &str, begin, end| {
             let (name, end) = (name.into(), Moment::from_nanos(end));
             at(begin, Mark::Phase { name, end })
         };
-        let events = [
-            phase("inner", 2, 3),
-            phase("outer", 1, 10),
-            phase("same", 4, 5),
-            phase("around same", 4, 5),
-            phase("other stream", 4, 12),
-            phase("backwards", 5, 4),
-        ];
-        let (spans, irregular) = pair_phases(&events);
-        let parents: Vec<_> = spans
-            .iter()
-            .map(|it| it.parent.map(|parent| &*spans[parent].name))
-            .collect();
-        let around_same = Some("other stream");
-        assert_eq!(
-            parents,
-            [Some("outer"), None, Some("around same"), around_same, None]
-        );
+        let (spans, irregular) = pair_phases(&[phase("late", 2, 3), phase("backwards", 5, 4)]);
+        let ends = (spans[0].begin.nanos(), spans[0].end.nanos());
+        assert_eq!((spans.len(), ends), (1, (2, 3)));
         assert!(matches!(irregular[..], [Irregularity::Backwards { .. }]));
+    }
+
+    #[test]
+    fn phases_that_never_end_are_not_all_stored() {
+        let mut pairing = PhasePairing::default();
+        let mut never_ended = 0;
+        for nanos in 0..5_000 {
+            let paired = pairing.take(&at(nanos, Mark::Begin("a".into())));
+            never_ended += paired.irregularities.len();
+        }
+        assert_eq!(never_ended, 5_000 - MAX_OPEN_PHASES);
+        assert_eq!(pairing.finish().len(), MAX_OPEN_PHASES);
     }
 
     proptest! {
@@ -390,7 +315,6 @@ mod tests {
             prop_assert_eq!(marks.len() - begins, spans.len() + count(|it| matches!(it, Irregularity::EndWithoutBegin { .. })));
             for span in &spans {
                 prop_assert!(span.begin < span.end);
-                prop_assert!(span.parent.is_none_or(|it| spans[it].begin < span.begin));
             }
         }
     }

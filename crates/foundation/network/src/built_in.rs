@@ -73,16 +73,8 @@ pub fn find_with_inputs(name: &str, inputs: &[(String, Shape)]) -> Result<Networ
         path: name.to_owned(),
         reason,
     };
-    let about = std::fs::metadata(name).map_err(|error| unreadable(error.to_string()))?;
-    if !about.is_file() || about.len() > MAX_BYTES {
-        return Err(unreadable(
-            "it is not a regular file, or is larger than 1 MiB".to_owned(),
-        ));
-    }
-    if std::fs::metadata(name).is_ok_and(|found| !found.is_file()) {
-        return Err(unreadable("it is not a file".to_owned()));
-    }
-    let text = std::fs::read_to_string(name).map_err(|error| unreadable(error.to_string()))?;
+    let text = sweetspot_input::read_text(name, MAX_BYTES);
+    let text = text.map_err(|error| unreadable(error.to_string()))?;
     parse_with_inputs(name, &text, inputs)
 }
 

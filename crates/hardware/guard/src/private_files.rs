@@ -1,5 +1,6 @@
-//! Opens the files and folders of the journal. What is in them is written to devices, so nobody else may be able to
-//! change them, and nothing that somebody has put in their place may be followed, overwritten or waited for.
+//! Opens the files and folders of the journal. What is in them is written to devices, so no other
+//! user may be able to change them, and what another user has put in their place must not be followed, overwritten
+//! or waited for.
 
 use std::fs::{DirBuilder, File, Metadata, Permissions};
 use std::io;
@@ -88,7 +89,7 @@ pub(crate) fn open_to_lock(path: &Path) -> io::Result<File> {
         .custom_flags(SAFE.bits() as i32)
         .open(path)?;
     let file = checked(file)?;
-    // Whoever can read a lock file can lock it.
+    // Every user who can read a lock file can lock it.
     if file.metadata()?.mode() & OTHERS != 0 {
         file.set_permissions(Permissions::from_mode(0o600))?;
     }

@@ -44,4 +44,4 @@ pub use sampler::{
     AuxiliaryReadings, DeviceRecording, LimitReadings, Recorder, Sampler, SamplerError, Task,
     WindowLimits, perform_task,
 };
-pub use window::{RunWindow, UnknownWindow};
+pub use window::{ReportTimes, RunWindow, UnknownWindow};

@@ -1,6 +1,6 @@
 //! The measurement window: the part of a run whose energy is measured.
 
-use crate::math::{PhaseSpan, Span};
+use crate::math::Span;
 use sweetspot_device::Moment;
 
 /// The part of a run whose energy is measured: the measurement window.
@@ -62,62 +62,90 @@ impl RunWindow {
         passes(skip.saturating_add(1)) || last.is_some_and(passes)
     }
 
-    /// Finds the measurement window in a finished run, given the times of each thread's progress reports.
-    /// With several threads the slowest decides. The error says why there is no such window.
-    pub fn find_in(
+    /// Finds the measurement window in a finished run, given each thread's progress reports and the time from the first
+    /// begin to the last end of the phase that is the window. With several threads the slowest decides. The error
+    /// says why there is no such window.
+    pub fn find_in<'a>(
         &self,
         run: &Span,
-        reports: &[&[Moment]],
-        phases: &[PhaseSpan],
+        reports: impl IntoIterator<Item = &'a ReportTimes>,
+        phase: Option<Span>,
     ) -> Result<Span, String> {
         match self {
             Self::Run => Ok(*run),
             Self::Progress { skip, iterations } => {
-                let none: &[Moment] = &[];
-                let all = if reports.is_empty() { &[none] } else { reports };
                 let mut window: Option<Span> = None;
-                for reports in all {
-                    let own = between(reports, *skip, *iterations)?;
+                let mut reports = reports.into_iter().copied().peekable();
+                let missing = reports.peek().is_none().then(ReportTimes::default);
+                for reports in reports.chain(missing) {
+                    let own = reports.between(*skip, *iterations)?;
                     window = Some(window.map_or(own, |window| {
                         Span::new(window.begin.max(own.begin), window.end.max(own.end))
                     }));
                 }
                 window.ok_or_else(|| "no progress was reported".to_owned())
             }
-            Self::Phase(name) => {
-                let spans = || phases.iter().filter(|phase| phase.name == *name);
-                let begin = spans().map(|phase| phase.span.begin).min();
-                let end = spans().map(|phase| phase.span.end).max();
-                let ends = begin.zip(end).filter(|(begin, end)| begin < end);
-                ends.map(|(begin, end)| Span::new(begin, end))
-                    .ok_or_else(|| format!("the command never marked a phase '{name}'"))
-            }
+            Self::Phase(name) => phase
+                .filter(|phase| phase.begin < phase.end)
+                .ok_or_else(|| format!("the command never marked a phase '{name}'")),
         }
     }
 }
 
-/// The measurement window between two progress reports. A report marks the end of an iteration, so the window
-/// begins with the report before its first iteration.
-fn between(reports: &[Moment], skip: u64, iterations: Option<u64>) -> Result<Span, String> {
-    let reported = reports.len() as u64;
-    let wanted = iterations.map_or(reported, |count| {
-        skip.saturating_add(count).saturating_add(1)
-    });
-    if reported < 2 || skip.saturating_add(1) >= reported || wanted > reported {
-        return Err(format!(
-            "progress was reported {reported} times, which is too few: {}",
-            if reported == 0 {
-                "call sweetspot.progress() in the program, or give a progress pattern".to_owned()
-            } else {
-                format!(
-                    "the measurement window needs {} reports",
-                    wanted.max(skip.saturating_add(2))
-                )
-            }
-        ));
+/// The progress reports of one thread: their number, and the moments of those at which a measurement window begins and
+/// ends.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct ReportTimes {
+    count: u64,
+    begin: Option<Moment>,
+    end: Option<Moment>,
+}
+
+impl ReportTimes {
+    /// Adds a report; returns whether the measurement window begins or ends with it.
+    pub fn add(&mut self, at: Moment, window: &RunWindow) -> bool {
+        self.count = self.count.saturating_add(1);
+        let RunWindow::Progress { skip, iterations } = window else {
+            return false;
+        };
+        let begins = self.count == skip.saturating_add(1);
+        if begins {
+            self.begin = Some(at);
+        }
+        let ends = iterations.is_some_and(|iterations| {
+            self.count == skip.saturating_add(iterations).saturating_add(1)
+        });
+        if ends || iterations.is_none() {
+            self.end = Some(at);
+        }
+        begins || ends
     }
-    let (first, last) = (skip as usize, wanted as usize - 1);
-    Ok(Span::new(reports[first], reports[last]))
+
+    /// The measurement window between two progress reports. A report marks the end of an iteration, so the window
+    /// begins with the report before its first iteration.
+    fn between(&self, skip: u64, iterations: Option<u64>) -> Result<Span, String> {
+        let reported = self.count;
+        let wanted = iterations.map_or(reported, |count| {
+            skip.saturating_add(count).saturating_add(1)
+        });
+        let is_enough = reported >= 2 && skip.saturating_add(1) < reported && wanted <= reported;
+        let ends = self.begin.zip(self.end).filter(|_| is_enough);
+        ends.map(|(begin, end)| Span::new(begin, end))
+            .ok_or_else(|| {
+                format!(
+                    "progress was reported {reported} times, which is too few: {}",
+                    if reported == 0 {
+                        "call sweetspot.progress() in the program, or give a progress pattern"
+                            .to_owned()
+                    } else {
+                        format!(
+                            "the measurement window needs {} reports",
+                            wanted.max(skip.saturating_add(2))
+                        )
+                    }
+                )
+            })
+    }
 }
 
 #[cfg(test)]
@@ -131,9 +159,13 @@ mod tests {
     #[test]
     fn iterations_lie_between_reports() {
         let run = Span::new(at(0), at(100));
-        let reports: Vec<Moment> = (1..=10).map(|n| at(10 + n)).collect();
         let of = |skip, iterations| {
-            RunWindow::Progress { skip, iterations }.find_in(&run, &[&reports], &[])
+            let window = RunWindow::Progress { skip, iterations };
+            let mut reports = ReportTimes::default();
+            for second in 11..=20 {
+                reports.add(at(second), &window);
+            }
+            window.find_in(&run, [&reports], None)
         };
         assert_eq!(of(0, None), Ok(Span::new(at(11), at(20))));
         assert_eq!(of(2, Some(5)), Ok(Span::new(at(13), at(18))));
@@ -151,24 +183,13 @@ mod tests {
     #[test]
     fn a_phase_is_taken_from_its_first_begin_to_its_last_end() {
         let run = Span::new(at(0), at(100));
-        let phase = |name: &str, begin, end| PhaseSpan {
-            name: name.to_owned(),
-            span: Span::new(at(begin), at(end)),
-        };
-        let phases = [
-            phase("train", 10, 20),
-            phase("save", 20, 22),
-            phase("train", 22, 30),
-        ];
         let window = RunWindow::Phase("train".to_owned());
-        assert_eq!(
-            window.find_in(&run, &[], &phases),
-            Ok(Span::new(at(10), at(30)))
-        );
-        let missing = RunWindow::Phase("test".to_owned()).find_in(&run, &[], &phases);
+        let phase = Span::new(at(10), at(30));
+        assert_eq!(window.find_in(&run, [], Some(phase)), Ok(phase));
+        let missing = window.find_in(&run, [], None);
         assert_eq!(
             missing,
-            Err("the command never marked a phase 'test'".to_owned())
+            Err("the command never marked a phase 'train'".to_owned())
         );
     }
 }

@@ -6,7 +6,7 @@ use simulated_gpu::{COUNTER_AND_BUFFER, GpuRecording, LoadShape, LoadStep, Senso
 use sweetspot_device::SensorKind;
 use sweetspot_measure::MethodChoice;
 use sweetspot_measure::math::{
-    AttributionError, Energy, EnergyEstimator, GapReason, Note, PhaseSpan, Span,
+    AttributionError, Energy, EnergyEstimator, GapReason, Note, PhaseRecord, PhaseSpan, Span,
 };
 use sweetspot_quantity::{Joules, Seconds};
 use sweetspot_sim::{Fault, Generation};
@@ -166,6 +166,27 @@ fn counter_wraps_are_undone() {
 }
 
 #[test]
+fn one_wrong_counter_reading_does_not_change_the_energy() {
+    let recording = record(
+        Generation::Hopper,
+        COUNTER_AND_BUFFER,
+        Vec::new(),
+        &[2.0, 9.0],
+    );
+    let (window, truth) = window(&recording);
+    for index in 0..recording.trace.counter.len() {
+        for wrong_by in [1e6, 2e4] {
+            let mut trace = recording.trace.clone();
+            trace.counter[index].value += Joules::new(wrong_by);
+            let energy = EnergyEstimator::new(&trace)
+                .energy(&window, MethodChoice::Auto)
+                .unwrap();
+            assert_near(&energy, truth, 0.01);
+        }
+    }
+}
+
+#[test]
 fn disagreeing_methods_give_a_warning() {
     let recording = record(
         Generation::Hopper,
@@ -219,11 +240,12 @@ fn phases_that_never_vary_are_rejected_by_name() {
         })
         .collect();
     let window = Span::new(recording.marks[0], recording.marks[1]);
-    let refused = EnergyEstimator::new(&recording.trace).phases(&spans, &window);
+    let refused =
+        EnergyEstimator::new(&recording.trace).phases(&spans.into_iter().collect(), &window);
     let Err(AttributionError::Inseparable { first, second, .. }) = refused else {
         panic!("{refused:?}");
     };
     assert_ne!(first, second);
-    let none = EnergyEstimator::new(&recording.trace).phases(&[], &window);
+    let none = EnergyEstimator::new(&recording.trace).phases(&PhaseRecord::default(), &window);
     assert_eq!(none, Err(AttributionError::NoPhases));
 }

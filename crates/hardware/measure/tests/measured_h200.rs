@@ -185,7 +185,7 @@ fn phases_of_milliseconds_are_separated() {
         .collect();
     let window = Span::new(spans[0].span.begin, spans[spans.len() - 1].span.end);
     let found = EnergyEstimator::new(&trace)
-        .phases(&spans, &window)
+        .phases(&spans.into_iter().collect(), &window)
         .unwrap();
     println!("{:?}, residual {}", found.response, found.residual);
     for phase in found.phases.iter().chain([&found.other]) {

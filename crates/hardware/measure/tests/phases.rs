@@ -3,8 +3,11 @@
 mod simulated_gpu;
 
 use simulated_gpu::{COUNTER_AND_BUFFER, LoadStep, Sensors, SimulatedGpu};
+use sweetspot_device::Moment;
 use sweetspot_measure::MethodChoice;
-use sweetspot_measure::math::{Attribution, AttributionError, EnergyEstimator, PhaseSpan, Span};
+use sweetspot_measure::math::{
+    Attribution, AttributionError, EnergyEstimator, PhaseRecord, PhaseSpan, Span, Timeline,
+};
 use sweetspot_sim::Generation;
 use sweetspot_stats::Seed;
 
@@ -45,7 +48,7 @@ fn attribute(
         .collect();
     let window = Span::new(recording.marks[0], recording.marks[1]);
     let estimator = EnergyEstimator::new(&recording.trace);
-    (estimator.phases(&spans, &window), gpu)
+    (estimator.phases(&spans.into_iter().collect(), &window), gpu)
 }
 
 /// The simulated mean power of a phase.
@@ -137,4 +140,97 @@ fn phases_of_ten_milliseconds_are_known_within_three_percent_after_a_minute() {
         within as f64 >= 0.9 * f64::from(count),
         "{within} of {count}"
     );
+}
+
+/// Phases of about a millisecond, for so long that most of them are stored as sums.
+#[test]
+fn the_energy_of_very_many_phases_is_known_in_bounded_memory() {
+    const LOAD: &[LoadStep] = &[
+        ("forward", 0.0008, Some(0.5)),
+        ("backward", 0.0014, Some(0.95)),
+        ("unmarked", 0.0003, None),
+    ];
+    let mut block = 0;
+    let mut step = 0;
+    let seed = Seed::new(7);
+    // The mixture changes from second to second, so that the phases can be told apart.
+    let load = Box::new(move || -> LoadStep {
+        let (name, length, switching) = LOAD[step % LOAD.len()];
+        step += 1;
+        if step % 900 == 0 {
+            block += 1;
+        }
+        let factor = 0.5 + seed.number(block).label(name).uniform();
+        (name, length * factor, switching)
+    });
+    let mut gpu = SimulatedGpu::new(
+        Generation::Hopper,
+        COUNTER_AND_BUFFER,
+        load,
+        Vec::new(),
+        seed,
+    );
+    let recording = gpu.record(MethodChoice::Auto, 402.5, &[1.0, 401.0]);
+    let window = Span::new(recording.marks[0], recording.marks[1]);
+    let marked = || gpu.spans.iter().filter(|(name, _)| *name != "unmarked");
+    let record: PhaseRecord = marked()
+        .map(|(name, span)| PhaseSpan {
+            name: (*name).to_owned(),
+            span: *span,
+        })
+        .collect();
+    let timeline = Timeline::new(&record, &window);
+    assert!(timeline.pieces.len() < 300_000, "{}", timeline.pieces.len());
+    for (name, (count, time)) in timeline
+        .names
+        .iter()
+        .zip(timeline.counts.iter().zip(&timeline.times))
+    {
+        let of_phase = || marked().filter(|(other, _)| other == name);
+        let parts = of_phase().filter_map(|(_, span)| span.overlap(&window));
+        let exact: f64 = parts.clone().map(|part| part.length().get()).sum();
+        assert!(
+            (time / exact - 1.0).abs() < 1e-3,
+            "{name}: {time} of {exact}"
+        );
+        let exact = parts.count();
+        assert!(exact > 150_000, "{exact}");
+        assert!(count.abs_diff(exact) < exact / 100, "{count} of {exact}");
+    }
+    let found = EnergyEstimator::new(&recording.trace).phases(&record, &window);
+    let found = found.unwrap();
+    for phase in &found.phases {
+        let truth = truth(&gpu, &phase.name);
+        let off = phase.power.get() / truth - 1.0;
+        println!(
+            "{} {:.1} W of {truth:.1}: {:+.2} %",
+            phase.name,
+            phase.power.get(),
+            100.0 * off
+        );
+        assert!(off.abs() < 0.05, "{} is {off} off", phase.name);
+    }
+}
+
+/// A phase that contains all others ends last, when most of those in it are stored as sums.
+#[test]
+fn a_phase_around_very_many_others_gets_the_rest_of_their_time() {
+    let at = |micros: u64| Moment::from_nanos(1_000_000_000 + micros * 1_000);
+    let mut record = PhaseRecord::default();
+    let count = 400_000;
+    for number in 0..count {
+        let begin = 100 + number * 50;
+        record.add("step", Span::new(at(begin), at(begin + 30)));
+    }
+    let end = 100 + count * 50;
+    record.add("epoch", Span::new(at(50), at(end)));
+    record.add("job", Span::new(at(0), at(end + 100)));
+    let window = Span::new(at(0), at(end + 100));
+    let timeline = Timeline::new(&record, &window);
+    assert_eq!(timeline.names, ["job", "epoch", "step"]);
+    assert_eq!(timeline.counts, [1, 1, count as usize]);
+    let expected = [150e-6, 8.00005, 12.0, 0.0];
+    for (time, expected) in timeline.times.iter().zip(expected) {
+        assert!((time - expected).abs() < 1e-3, "{:?}", timeline.times);
+    }
 }

@@ -5,7 +5,7 @@ use sweetspot_device::Moment;
 use sweetspot_measure::MethodChoice;
 use sweetspot_measure::math::{
     CounterChange, CounterReading, CounterSteps, EnergyEstimator, GapReason, Integral, PhaseSpan,
-    PowerSample, Response, Span, Timeline, Trace, find_holes, update_period,
+    PolledPower, PowerSample, Response, Span, Timeline, Trace, find_holes, update_period,
 };
 use sweetspot_quantity::{Joules, Seconds, Watts};
 
@@ -103,13 +103,43 @@ proptest! {
     }
 
     #[test]
+    fn one_wrong_reading_of_a_counter_changes_no_energy(
+        steps in proptest::collection::vec(1u32..70_000, 6..60),
+        place in 0.0..1.0f64,
+        wrong_by in prop_oneof![-3e4..-2e3f64, 2e3..2e6f64],
+    ) {
+        // Millijoules, every 100 ms, on a counter that has been counting for long.
+        let mut shown = 40_000_000u64;
+        let mut readings = Vec::new();
+        for (index, step) in steps.iter().enumerate() {
+            shown += u64::from(*step);
+            let begin = 100.0 * index as f64 + 3.0;
+            readings.push(CounterReading {
+                call: span(begin, begin + 3.0),
+                value: Joules::new(shown as f64 / 1e3),
+            });
+        }
+        let find = |readings: &[CounterReading]| CounterSteps::from_readings(readings, Seconds::new(0.1), None);
+        let right = find(&readings);
+        // The first and the last reading have no neighbours that could contradict them.
+        let index = 1 + (place * (readings.len() - 2) as f64) as usize;
+        readings[index].value += Joules::new(wrong_by);
+        let wrong = find(&readings);
+        let total = |found: &CounterSteps| (found.steps.last().unwrap().energy - found.steps[0].energy).get();
+        prop_assert!((total(&wrong) - total(&right)).abs() < 1e-6);
+        prop_assert_eq!(wrong.steps.last().unwrap().run, 0);
+        prop_assert_eq!(wrong.gaps.len(), 1);
+        prop_assert_eq!(wrong.gaps[0].reason, GapReason::Implausible);
+    }
+
+    #[test]
     fn a_counter_change_is_never_negative(before in 0.0..1e6f64, after in 0.0..1e6f64, modulus in proptest::option::of(1e3..2e6f64), most in 0.0..1e6f64) {
         let (before, after) = (Joules::new(before), Joules::new(after));
         match CounterChange::between(before, after, modulus.map(Joules::new), Joules::new(most)) {
             CounterChange::Same => prop_assert_eq!(before, after),
             CounterChange::Grew(by) => prop_assert!(by > Joules::ZERO && after > before),
             CounterChange::Wrapped(by) => prop_assert!(by >= Joules::ZERO && by.get() <= most && modulus.is_some()),
-            CounterChange::Reset => prop_assert!(after < before),
+            CounterChange::Reset => prop_assert!(after < before || (after - before).get() > most),
         }
     }
 
@@ -123,7 +153,7 @@ proptest! {
             })
             .collect();
         let window = span(0.0, 700.0);
-        let timeline = Timeline::new(&spans, &window);
+        let timeline = Timeline::new(&spans.iter().cloned().collect(), &window);
         let mut now = window.begin;
         for (piece, phase) in &timeline.pieces {
             prop_assert_eq!(piece.begin, now);
@@ -200,6 +230,43 @@ fn a_counter_reset_leaves_a_gap() {
     assert_eq!(energy.missing.len(), 1, "{energy:?}");
     assert!((energy.value.get() / 320.0 - 1.0).abs() < 0.1, "{energy:?}");
     assert!(energy.interval95.0.get() < 320.0 && energy.interval95.1.get() > 320.0);
+}
+
+/// The sensors stood still before the window: the last step of the counter and the last samples are long ago.
+#[test]
+fn a_window_long_after_the_last_samples_has_no_energy_of_the_buffer() {
+    let sample = |number: u32| PowerSample {
+        at: at(100.0 + 20.0 * f64::from(number)),
+        power: Watts::new(100.0),
+    };
+    let value = |number: u32| PolledPower {
+        appeared: span(
+            9_000.0 + 40.0 * f64::from(number),
+            9_020.0 + 40.0 * f64::from(number),
+        ),
+        power: Watts::new(100.0 + f64::from(number)),
+    };
+    let mut trace = Trace {
+        counter: vec![CounterReading {
+            call: span(50.0, 53.0),
+            value: Joules::new(5.0),
+        }],
+        buffer: (0..40).map(sample).collect(),
+        instant: (0..60).map(value).collect(),
+        ..Trace::default()
+    };
+    trace.model.instant.window = Seconds::new(0.02);
+    trace.model.instant.period = Seconds::new(0.04);
+    let estimator = EnergyEstimator::new(&trace);
+    for choice in [
+        MethodChoice::Auto,
+        MethodChoice::Buffer,
+        MethodChoice::Counter,
+    ] {
+        if let Ok(energy) = estimator.energy(&span(9_000.0, 11_000.0), choice) {
+            assert!((energy.power().get() - 130.0).abs() < 40.0, "{energy:?}");
+        }
+    }
 }
 
 #[test]

@@ -3,11 +3,10 @@
 //! Only commands that recommend settings read it. Processes that run as root for others never do.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::File;
-use std::io::{ErrorKind, Read};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use sweetspot_decide::{CarbonIntensity, Objective, Preference};
 use toml::{Spanned, Value};
 
@@ -122,22 +121,12 @@ pub fn path_text() -> String {
 
 /// Reads the text of a file; `None` if there is no file.
 fn read_text(path: &Path) -> Result<Option<String>> {
-    // Opening a pipe would wait for a writer.
-    match path.metadata() {
-        Ok(metadata) if !metadata.is_file() => bail!("it is not a file"),
+    match sweetspot_input::read_text(path, MAX_BYTES) {
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
-            return Ok(None);
+            Ok(None)
         }
-        metadata => metadata?,
-    };
-    let mut text = String::new();
-    File::open(path)?
-        .take(MAX_BYTES + 1)
-        .read_to_string(&mut text)?;
-    if text.len() as u64 > MAX_BYTES {
-        bail!("it is larger than {} KiB", MAX_BYTES >> 10);
+        text => Ok(Some(text?)),
     }
-    Ok(Some(text))
 }
 
 /// What to write in place of a key that does not exist.

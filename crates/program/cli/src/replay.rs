@@ -14,7 +14,7 @@ use sweetspot_report::{
 };
 use sweetspot_study::Store;
 
-use crate::args::ReplayArgs;
+use crate::args::{MAX_TABLE_BYTES, ReplayArgs};
 use crate::documents::{Content, Documents, FigureFolder};
 use crate::exit::Outcome;
 
@@ -86,8 +86,8 @@ fn read_csv(args: &ReplayArgs, file: &Path, reference: Option<f64>) -> Result<Ve
             "--curves needs the column with the average power (--power COL) or with the energy (--energy COL)"
         ),
     };
-    let text =
-        std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+    let text = sweetspot_input::read_text(file, MAX_TABLE_BYTES);
+    let text = text.with_context(|| format!("cannot read {}", file.display()))?;
     let columns = RecordColumns {
         knobs: args
             .knob

@@ -13,6 +13,7 @@ mod pseudo_terminal;
 mod budget;
 mod clients;
 mod config;
+mod control_characters;
 mod documents;
 mod explore;
 mod fit;

@@ -70,9 +70,9 @@ impl ProgressCounter {
         longest.map(|(source, count)| (*source, count))
     }
 
-    /// Whether a report counts, after all that has been reported so far.
-    pub fn counts(&self, progress: &Progress) -> bool {
-        match progress.reporter {
+    /// Whether the reports of a source count, after all that has been reported so far.
+    pub fn counts(&self, reporter: Reporter) -> bool {
+        match reporter {
             Reporter::Link(_) => true,
             Reporter::Output(source) | Reporter::Exit(source) => {
                 let counted = self.output_source().map(|(counted, _)| counted);

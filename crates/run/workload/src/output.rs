@@ -1,7 +1,7 @@
 //! Reads a command's output: shows it, stores its last lines and finds reports of progress in it.
 
 use std::io::{ErrorKind, Read};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -25,6 +25,10 @@ pub(crate) struct OutputProgress {
     pub source: u32,
 }
 
+/// The maximum number of reports that wait for [`OutputReader::poll`], which is called many times a second; a command
+/// that reports faster waits.
+const MAX_WAITING_REPORTS: usize = 1 << 16;
+
 /// Reads a command's output in separate threads, which end when the streams are closed.
 pub(crate) struct OutputReader {
     reports: Receiver<OutputProgress>,
@@ -36,7 +40,7 @@ pub(crate) struct OutputReader {
 impl OutputReader {
     /// Starts a thread for each stream; without streams, nothing is read.
     pub fn start(command: &CommandSpec, ends: Option<OutputEnds>) -> Result<Self, WorkloadError> {
-        let (sender, reports) = channel();
+        let (sender, reports) = sync_channel(MAX_WAITING_REPORTS);
         let mut reader = Self {
             reports,
             tail: Tail::default(),
@@ -73,7 +77,7 @@ impl OutputReader {
     /// The progress reports in the output since the last call.
     pub fn poll(&mut self) -> Vec<OutputProgress> {
         self.windows.iter_mut().for_each(TerminalWindow::update);
-        self.reports.try_iter().collect()
+        self.reports.try_iter().take(MAX_WAITING_REPORTS).collect()
     }
 
     /// The remaining progress reports, until the output ends or `at_most` has passed: a process that the
@@ -184,7 +188,7 @@ struct OutputThread {
     target: OutputTarget,
     search: Search,
     tail: Tail,
-    reports: Sender<OutputProgress>,
+    reports: SyncSender<OutputProgress>,
 }
 
 impl OutputThread {

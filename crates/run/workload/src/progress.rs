@@ -35,7 +35,7 @@ pub struct Progress {
 }
 
 /// The source of a progress report.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reporter {
     /// A thread of the program, over the shared-memory link; it is identified by its ring buffer.
     Link(Ring),

@@ -14,14 +14,11 @@ use crate::output::OutputReader;
 use crate::process::{OwnChild, end_descendants, end_guarded, start_guarded, wait_guarded};
 use crate::progress::{ProgressReader, WorkloadEvent};
 use crate::recognition::RecognisedFormat;
-use crate::signals::SignalSource;
+use crate::signals::{SignalSource, signal_delay};
 use crate::streams::OutputStreams;
 
 /// How long the last output of a command is read if a process that it has left running may never close the pipe.
 const LAST_OUTPUT_TIMEOUT: Duration = Duration::from_millis(100);
-
-/// A signal to a process group reaches all its processes within this time.
-const SIGNAL_DELAY: Duration = Duration::from_millis(50);
 
 /// Time limits of a run.
 #[derive(Clone, Copy, Debug)]
@@ -167,7 +164,7 @@ pub fn run_until_exit<H: RunHandler>(
     tracing::info!(ended = ?end.exit, left_processes = end.has_descendants, "command exited");
     if end.has_descendants {
         // The signal that ended the command may reach this process a little later.
-        let _ = signals.wait_until(Instant::now() + SIGNAL_DELAY);
+        let _ = signals.wait_until(Instant::now() + signal_delay(end.exit));
     }
     let interrupted = supervision.interrupted.or_else(|| signals.received());
     let may_hold_pipe = end.has_descendants || interrupted.is_some();

@@ -9,7 +9,7 @@ use rustix::process::{Pid, Signal, getpgrp, kill_process};
 use signal_hook::SigId;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::{Handle, Signals};
-use sweetspot_guard::signals_not_ignored;
+use sweetspot_guard::{CommandExit, signals_not_ignored};
 
 use crate::WorkloadError;
 
@@ -216,5 +216,46 @@ fn is_in_foreground() -> bool {
 pub(crate) fn pass_signal(pid: Pid, signal: i32) {
     if let Some(signal) = Signal::from_named_raw(signal).filter(|_| is_for_command(signal)) {
         let _ = kill_process(pid, signal);
+    }
+}
+
+/// A signal to a process group reaches all its processes within this time.
+const SIGNAL_DELAY: Duration = Duration::from_millis(50);
+/// The same for a command that a signal ended, so that this program has probably got the signal too: a busy machine may
+/// take this long to run the thread that receives it.
+const LONG_SIGNAL_DELAY: Duration = Duration::from_secs(1);
+
+/// How long to wait for the signal that may have ended the command.
+pub(crate) fn signal_delay(exit: CommandExit) -> Duration {
+    let signal = match exit {
+        CommandExit::Signal(signal) => signal,
+        // A shell whose child was ended by a signal exits with this code.
+        CommandExit::Code(code) => code - 128,
+    };
+    match signal {
+        SIGHUP | SIGINT | SIGQUIT | SIGTERM => LONG_SIGNAL_DELAY,
+        _ => SIGNAL_DELAY,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_that_a_signal_ended_is_followed_by_a_longer_wait() {
+        for exit in [
+            CommandExit::Signal(SIGTERM),
+            CommandExit::Code(128 + SIGINT),
+        ] {
+            assert_eq!(signal_delay(exit), LONG_SIGNAL_DELAY);
+        }
+        for exit in [
+            CommandExit::Code(0),
+            CommandExit::Code(1),
+            CommandExit::Signal(9),
+        ] {
+            assert_eq!(signal_delay(exit), SIGNAL_DELAY);
+        }
     }
 }

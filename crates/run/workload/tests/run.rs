@@ -175,7 +175,7 @@ fn progress_is_recognised_on_both_streams() {
         recorder
             .progress
             .iter()
-            .all(|one| reader.counter().counts(one))
+            .all(|one| reader.counter().counts(one.reporter))
     );
     command.progress = "steps".parse().unwrap();
     let mut reader = ProgressReader::without_link();

@@ -313,14 +313,7 @@ pub(crate) fn read(path: &str) -> Result<String, CatalogueError> {
         path: path.to_owned(),
         reason,
     };
-    let metadata = std::fs::metadata(path).map_err(|error| unreadable(error.to_string()))?;
-    if !metadata.is_file() {
-        return Err(unreadable("it is not a file".to_owned()));
-    }
-    if metadata.len() > MAX_BYTES {
-        return Err(unreadable("the file is too large for a profile".to_owned()));
-    }
-    std::fs::read_to_string(path).map_err(|error| unreadable(error.to_string()))
+    sweetspot_input::read_text(path, MAX_BYTES).map_err(|error| unreadable(error.to_string()))
 }
 
 /// The three names that are the most similar to `name`, the most similar first.

@@ -94,9 +94,16 @@ impl StoreError {
 
     /// Creates the error that a part of the study is missing or invalid.
     pub(super) fn damaged(folder: &Path, problem: impl std::fmt::Display) -> Self {
+        /// The maximum length of the problem: it may quote what is in the file.
+        const MAX_CHARACTERS: usize = 300;
+        let mut problem = problem.to_string();
+        if let Some((end, _)) = problem.char_indices().nth(MAX_CHARACTERS) {
+            problem.truncate(end);
+            problem += "...";
+        }
         Self::Damaged {
             folder: folder.to_owned(),
-            problem: problem.to_string(),
+            problem,
         }
     }
 }

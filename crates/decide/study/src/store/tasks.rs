@@ -4,10 +4,14 @@
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use sweetspot_input::read_bytes;
 
 use super::validate::check_outline;
 use super::{Outline, PLAN, StoreError, TASKS, write_atomically};
 use crate::{Definition, Plan, RunRecord, Subject};
+
+/// The largest accepted size of a plan or of a result.
+const MAX_FILE_BYTES: u64 = 64 << 20;
 
 /// The contents of `plan.json`, from which a single run reads its study.
 #[derive(Serialize, Deserialize)]
@@ -57,7 +61,7 @@ pub fn read_plan_file(path: &Path) -> Result<(PathBuf, Outline), StoreError> {
             (folder.unwrap_or(Path::new(".")).to_owned(), path.to_owned())
         }
     };
-    let text = std::fs::read(&file).map_err(|problem| match problem.kind() {
+    let text = read_bytes(&file, MAX_FILE_BYTES).map_err(|problem| match problem.kind() {
         std::io::ErrorKind::NotFound => StoreError::Missing(folder.clone()),
         _ => StoreError::folder(&folder, problem),
     })?;
@@ -109,7 +113,8 @@ pub fn read_tasks(folder: &Path) -> Result<Vec<(u64, RunRecord, PathBuf)>, Store
         let Some(id) = id else {
             continue;
         };
-        let text = std::fs::read(&path).map_err(|problem| StoreError::folder(folder, problem))?;
+        let text = read_bytes(&path, MAX_FILE_BYTES)
+            .map_err(|problem| StoreError::folder(folder, problem))?;
         match serde_json::from_slice(&text) {
             Ok(run) => found.push((id, run, path)),
             // A damaged file is renamed, so that the run is made again.

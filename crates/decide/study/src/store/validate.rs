@@ -1,9 +1,16 @@
 //! Checks what a study's files say before anything is computed from it: they may be damaged, or come from somebody else.
 
-use crate::{Axis, Energies, Energy, Outline, Plan, RunEnding, RunRecord, RunResult};
+use crate::{
+    Axis, Configuration, Energies, Energy, Outline, Plan, RunEnding, RunRecord, RunResult,
+};
 
 /// The maximum number of axes of a study.
 const MAX_AXES: usize = 64;
+
+/// The maximum number of parameters, and of power caps, of a configuration.
+const MAX_PARAMETERS: usize = 256;
+/// The maximum number of phases, and of reported values, of a run: more names than the link carries.
+const MAX_NAMES: usize = 1 << 13;
 
 /// Checks the definition, the devices and the plan of a study.
 pub(super) fn check_outline(outline: &Outline) -> Result<(), String> {
@@ -30,6 +37,15 @@ pub(super) fn check_plan(plan: &Plan) -> Result<(), String> {
     }
     if plan.axes.len() > MAX_AXES {
         return Err(format!("the study has more than {MAX_AXES} axes"));
+    }
+    let is_too_large = |configuration: &Configuration| {
+        let parameters = configuration.parameters.len();
+        parameters.max(configuration.power_caps.len()) > MAX_PARAMETERS
+    };
+    if plan.configurations.iter().any(is_too_large) {
+        return Err(format!(
+            "a configuration has more than {MAX_PARAMETERS} parameters or power caps"
+        ));
     }
     let is_repeated = |index: usize, axis: &Axis| plan.axes[..index].contains(axis);
     match plan
@@ -61,6 +77,9 @@ pub(super) fn check_run(run: &RunRecord) -> Result<(), String> {
         if !(low.get().is_finite() && high.get().is_finite()) {
             return Err("the interval of an energy is not finite".to_owned());
         }
+    }
+    if result.phases.len().max(result.values.len()) > MAX_NAMES {
+        return Err(format!("it has more than {MAX_NAMES} phases or values"));
     }
     for phase in &result.phases {
         possible("time of a phase", phase.time.get())?;

@@ -3,8 +3,7 @@
 mod inputs;
 
 use std::collections::{HashMap, HashSet};
-use std::fs::File;
-use std::io::Read;
+use std::io::ErrorKind;
 
 use prost::Message;
 use prost::bytes::Bytes;
@@ -68,21 +67,13 @@ fn read_file(path: &str) -> Result<Vec<u8>, NetworkError> {
         path: path.to_owned(),
         reason,
     };
-    // This comes before the file is opened, because a named pipe would be waited for without end.
-    let about = std::fs::metadata(path).map_err(|error| unreadable(error.to_string()))?;
-    if !about.is_file() {
-        return Err(unreadable("it is not a file".to_owned()));
-    }
-    let file = File::open(path).map_err(|error| unreadable(error.to_string()))?;
-    if about.len() > MAX_BYTES {
-        let problem =
-            "it is larger than 2 GiB, the limit of ONNX files: store its weights in separate files";
-        return Err(unreadable(problem.to_owned()));
-    }
-    let mut bytes = Vec::with_capacity(about.len() as usize);
-    let read = file.take(MAX_BYTES).read_to_end(&mut bytes);
-    read.map_err(|error| unreadable(error.to_string()))?;
-    Ok(bytes)
+    sweetspot_input::read_bytes(path, MAX_BYTES).map_err(|error| match error.kind() {
+        ErrorKind::FileTooLarge => unreadable(
+            "it is larger than 2 GiB, the limit of ONNX files: store its weights in separate files"
+                .to_owned(),
+        ),
+        _ => unreadable(error.to_string()),
+    })
 }
 
 /// The state while the nodes of a file are turned into layers.

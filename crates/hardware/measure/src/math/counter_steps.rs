@@ -15,20 +15,24 @@ pub enum CounterChange {
     Grew(Joules),
     /// The counter advanced by this energy and wrapped around to zero at its modulus.
     Wrapped(Joules),
-    /// The counter was reset: the energy counted since the previous reading is unknown.
+    /// The counter was reset, or advanced by more than the device can have drawn: the energy since the previous
+    /// reading is unknown.
     Reset,
 }
 
 impl CounterChange {
-    /// Classifies the change between two readings. A lower second value is a wrap-around if the modulus is
-    /// known and the implied energy is at most `most`, which is the energy that the device can have drawn
-    /// meanwhile; otherwise it is a reset.
+    /// Classifies the change between two readings; `most` is the energy that the device can have drawn
+    /// meanwhile. A lower second value is a wrap-around if the modulus is known and the implied energy is at
+    /// most `most`; otherwise it is a reset.
     pub fn between(before: Joules, after: Joules, modulus: Option<Joules>, most: Joules) -> Self {
         if after == before {
             return Self::Same;
         }
         if after > before {
-            return Self::Grew(after - before);
+            return match after - before <= most {
+                true => Self::Grew(after - before),
+                false => Self::Reset,
+            };
         }
         match modulus {
             Some(modulus) if before <= modulus && modulus - before + after <= most => {
@@ -94,13 +98,15 @@ impl CounterSteps {
         period: Seconds,
         modulus: Option<Joules>,
     ) -> Self {
-        let levels = levels(readings);
-        let mut result = Self::default();
+        let mut levels = levels(readings);
+        let mut result = Self {
+            gaps: remove_wrong_values(&mut levels, period),
+            ..Self::default()
+        };
         let (mut run, mut energy) = (0, Joules::ZERO);
         for (index, level) in levels.iter().enumerate() {
             if let Some(before) = index.checked_sub(1).map(|before| &levels[before]) {
-                let silence = level.first.end - before.last.begin;
-                let most = Joules::new(MAX_WATTS * (silence + period * 2.0).get());
+                let most = before.most_until(level, period);
                 match CounterChange::between(before.value, level.value, modulus, most) {
                     CounterChange::Same => {}
                     CounterChange::Grew(by) | CounterChange::Wrapped(by) => energy += by,
@@ -204,6 +210,25 @@ impl CounterSteps {
 }
 
 impl Level {
+    /// The most energy that a device can have drawn between the readings of this value and those of a later one.
+    fn most_until(&self, later: &Self, period: Seconds) -> Joules {
+        let silence = later.first.end - self.last.begin;
+        Joules::new(MAX_WATTS * (silence + period * 2.0).get())
+    }
+
+    /// Whether this value is wrong: the counter went on from the value before it as if it had not been there. A
+    /// counter that was reset meanwhile would have counted more energy since then than the device can have drawn.
+    fn is_wrong_between(&self, before: &Self, after: &Self, period: Seconds) -> bool {
+        let most = before.most_until(after, period);
+        let goes_on = after.value >= before.value && after.value - before.value <= most;
+        let is_too_high = self.value > after.value
+            && (self.value - before.value > before.most_until(self, period) || before.value > most);
+        let is_too_low = self.value < before.value
+            && (after.value - self.value > self.most_until(after, period)
+                || self.value > before.most_until(self, period));
+        goes_on && (is_too_high || is_too_low)
+    }
+
     /// The time span in which the counter changed to this value: after the last read of the previous value,
     /// before the first read of this value, and at least one update period before the first read of the next
     /// value.
@@ -238,6 +263,29 @@ fn levels(readings: &[CounterReading]) -> Vec<Level> {
         }
     }
     levels
+}
+
+/// Removes the values that the counter cannot have had, given the values before and after them, and returns the
+/// gaps that they leave.
+fn remove_wrong_values(levels: &mut Vec<Level>, period: Seconds) -> Vec<Gap> {
+    let mut gaps = Vec::new();
+    let mut right: Vec<Level> = Vec::with_capacity(levels.len());
+    for (index, level) in levels.iter().enumerate() {
+        match right.last_mut() {
+            Some(before)
+                if levels
+                    .get(index + 1)
+                    .is_some_and(|after| level.is_wrong_between(before, after, period)) =>
+            {
+                let span = Span::new(before.last.end, level.last.end);
+                gaps.push(gap(span, GapReason::Implausible));
+            }
+            Some(before) if before.value == level.value => before.last = level.last,
+            _ => right.push(*level),
+        }
+    }
+    *levels = right;
+    gaps
 }
 
 /// Creates a gap in the readings of the energy counter.

@@ -141,6 +141,9 @@ impl EnergyEstimator<'_> {
         };
         let around = Span::new(window.begin + -CONTEXT, window.end + CONTEXT);
         let samples = within(&self.trace.buffer, &around, |sample| sample.at);
+        if samples.len() < 2 {
+            return Err(no_readings("samples of the driver's buffer", window));
+        }
         let seen = Span::new(samples[0].at, samples[samples.len() - 1].at);
         let (covered, trimmed) = self.trim_to_readings(window, &[seen])?;
         let mut observations = Observations::new(around.begin);

@@ -77,6 +77,8 @@ pub enum GapReason {
     Overrun,
     /// The energy counter was reset: the energy counted since its last reading is unknown.
     Reset,
+    /// The sensor had a value that the device cannot have reached: it is ignored.
+    Implausible,
     /// The sensor was not read.
     NotRead,
 }
@@ -89,6 +91,7 @@ impl std::fmt::Display for GapReason {
             Self::Stuck => "the sensor was stuck",
             Self::Overrun => "samples were dropped",
             Self::Reset => "the counter was reset",
+            Self::Implausible => "a reading was implausible and is ignored",
             Self::NotRead => "nothing was read",
         })
     }

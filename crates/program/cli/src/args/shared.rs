@@ -14,6 +14,9 @@ use sweetspot_study::{Axis, Definition, Study, TrainingLength, ValueTable};
 use crate::config::Config;
 use crate::documents::Format;
 
+/// The largest accepted size of a table that the user gives.
+pub const MAX_TABLE_BYTES: u64 = 64 << 20;
+
 /// The flag that changes settings through sudo.
 #[derive(Debug, Default, Args)]
 pub struct SudoArgs {
@@ -261,7 +264,7 @@ impl TrainingArgs {
         let Some(path) = &self.values else {
             return Ok(None);
         };
-        let text = std::fs::read_to_string(path);
+        let text = sweetspot_input::read_text(path, MAX_TABLE_BYTES);
         let text = text.with_context(|| format!("cannot read the values in {}", path.display()))?;
         ValueTable::parse(&text, axes)
             .map(Some)

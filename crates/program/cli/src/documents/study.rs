@@ -1,7 +1,5 @@
 //! The documents of a study.
 
-use std::fs::File;
-
 use sweetspot_decide::Criteria;
 use sweetspot_report::{
     ReportExtras, StudyView, Timeline, runs_to_show, study_csv, study_html, study_json,
@@ -46,7 +44,7 @@ pub fn timelines(store: &Store, view: &StudyView<'_>, requested: &[u64]) -> Vec<
     let mut found = Vec::new();
     for (label, run) in runs_to_show(view, requested) {
         let path = store.samples_file(run);
-        let Ok(file) = File::open(&path) else {
+        let Ok(file) = sweetspot_input::open(&path) else {
             continue;
         };
         let size = file.metadata().map(|metadata| metadata.len());

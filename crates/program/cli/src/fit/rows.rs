@@ -1,9 +1,8 @@
 //! Fits a workload profile to a CSV file of measured rows.
 
-use std::io::Read;
 use std::path::Path;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use sweetspot_fit::{FitRequest, RowChoice, fit_workload, measured_rows, workload_text};
 use sweetspot_report::{Line, Text, fit_workload_text};
 use sweetspot_sim::{Mode, find_gpu, parse_workload};
@@ -69,17 +68,5 @@ pub fn fit_rows(fit: &RowsFit<'_>) -> Result<Outcome> {
 
 /// Reads a file of measurements, which must not be too large.
 fn read_file(path: &Path) -> Result<String> {
-    let file = std::fs::File::open(path)?;
-    if !file.metadata()?.is_file() {
-        bail!("it is not a file");
-    }
-    let mut text = String::new();
-    file.take(MAX_FILE_BYTES + 1).read_to_string(&mut text)?;
-    if text.len() as u64 > MAX_FILE_BYTES {
-        bail!(
-            "the file is too large: at most {} MiB of measurements are read",
-            MAX_FILE_BYTES >> 20
-        );
-    }
-    Ok(text)
+    Ok(sweetspot_input::read_text(path, MAX_FILE_BYTES)?)
 }

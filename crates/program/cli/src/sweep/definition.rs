@@ -200,7 +200,9 @@ fn current_folder() -> Result<String> {
 
 /// Reads a study file.
 fn read_study_file(path: &Path) -> Result<Definition> {
-    let text = std::fs::read_to_string(path)
+    /// The maximum size of a study file, in bytes.
+    const MAX_BYTES: u64 = 1 << 20;
+    let text = sweetspot_input::read_text(path, MAX_BYTES)
         .with_context(|| format!("cannot read the study file {}", path.display()))?;
     let file = || format!("study file {}", path.display());
     let definition = Definition::parse(&text).with_context(file)?;

@@ -3,7 +3,7 @@
 use std::os::unix::ffi::OsStrExt;
 use std::process::Stdio;
 
-use super::{cases, run_cases};
+use super::{cases, damage, run_cases};
 use crate::common::program;
 
 /// Command lines that end quickly, whatever their words are.
@@ -30,7 +30,7 @@ fn command_lines() {
         // The verb stays, so that no case runs anything but what it names.
         for _ in 0..=random.below(2) {
             let at = 1 + random.below(words.len() - 1);
-            words[at] = random.damage(&words[at]);
+            words[at] = damage(random, &words[at]);
             words[at].retain(|byte| *byte != 0);
             words[at].truncate(200);
         }

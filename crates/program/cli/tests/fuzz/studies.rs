@@ -2,9 +2,11 @@
 
 use std::path::Path;
 
+use sweetspot_decide::{Criteria, Objective};
+use sweetspot_report::{ReportExtras, report_markdown, study_csv, study_html, study_json};
 use sweetspot_study::Store;
 
-use super::{cases, run_cases};
+use super::{cases, damage, run_cases};
 use crate::common::{sweetspot, text, words};
 
 /// Makes a small study.
@@ -15,14 +17,25 @@ fn make_study(folder: &Path) {
     assert!(output.status.success(), "{output:?}");
 }
 
-/// Reads a study as `report` does.
-fn read(folder: &Path) {
+/// Reads a study, and writes every kind of document about it, as `report` does.
+fn read_and_report(folder: &Path) {
     let Ok(store) = Store::open(folder) else {
         return;
     };
-    if let Ok(study) = store.study(None) {
-        let _ = study.comparison(&sweetspot_decide::Tariff::default());
-    }
+    let Ok(study) = store.study(None) else {
+        return;
+    };
+    let criteria = Criteria::from(Objective::Edp);
+    let _ = report_markdown(&study, &criteria, None);
+    let _ = serde_json::to_string(&study_json(&study, &criteria));
+    let _ = study_csv(&study);
+    let outline = store.outline();
+    let extras = ReportExtras {
+        outline: outline.as_ref().ok(),
+        timelines: &[],
+        grouped: None,
+    };
+    let _ = study_html(&study, &criteria, &extras);
 }
 
 #[test]
@@ -39,29 +52,28 @@ fn studies() {
     };
     let damaged = tempfile::tempdir_in("/dev/shm").unwrap();
     let path = damaged.path().join("study.db");
-    run_cases(cases(1000, 10), |random| {
+    run_cases(cases(300, 50), |random| {
         if random.below(2) == 0 {
-            std::fs::write(&path, random.damage(&valid)).unwrap();
+            std::fs::write(&path, damage(random, &valid)).unwrap();
         } else {
             std::fs::write(&path, &valid).unwrap();
             let database = rusqlite::Connection::open(&path).unwrap();
             let _ = database.execute_batch("PRAGMA synchronous=OFF; PRAGMA journal_mode=MEMORY");
             let (key, value) = &texts[random.below(texts.len())];
-            let value = random.damage(value.as_bytes());
+            let value = damage(random, value.as_bytes());
             let value = String::from_utf8_lossy(&value).into_owned();
             database
                 .execute("UPDATE meta SET value = ?1 WHERE key = ?2", [&value, key])
                 .unwrap();
-            let figure = random.choose(&["-1", "1e999", "-1e999", "'x'", "NULL", "1e300"]);
-            let column =
-                random.choose(&["time_s", "items", "job_gpus_j", "configuration", "repeat"]);
+            let figure = random.pick(&["-1", "1e999", "-1e999", "'x'", "NULL", "1e300"]);
+            let column = random.pick(&["time_s", "items", "job_gpus_j", "configuration", "repeat"]);
             let row = random.below(8);
             let _ = database.execute(
                 &format!("UPDATE run SET {column} = {figure} WHERE id = {row}"),
                 [],
             );
         }
-        read(damaged.path());
+        read_and_report(damaged.path());
     });
 }
 
@@ -75,6 +87,21 @@ fn impossible_studies_are_refused_with_one_sentence() {
         (
             "UPDATE meta SET value = json_set(value, '$.reference', 99) WHERE key = 'plan'",
             "the reference is configuration 99 of 3",
+        ),
+        (
+            "UPDATE meta SET value = json_set(value, '$.axes', json((WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n \
+             WHERE i < 20000) SELECT json_group_array('power-cap') FROM n))) WHERE key = 'plan'",
+            "the study has more than 64 axes",
+        ),
+        (
+            "UPDATE meta SET value = json_set(value, '$.axes', json('[\"power-cap\",\"power-cap\"]')) WHERE key = 'plan'",
+            "an axis is there twice",
+        ),
+        (
+            "UPDATE meta SET value = json_set(value, '$.configurations[0].parameters', json((WITH RECURSIVE n(i) AS (SELECT 1 \
+             UNION ALL SELECT i + 1 FROM n WHERE i < 20000) SELECT json_group_object('p' || i, '1') FROM n))) \
+             WHERE key = 'plan'",
+            "a configuration has more than 256 parameters",
         ),
         (
             "UPDATE run SET time_s = 1e999 WHERE id = 1",
@@ -94,7 +121,9 @@ fn impossible_studies_are_refused_with_one_sentence() {
         let database = rusqlite::Connection::open(folder.path().join("s/study.db")).unwrap();
         assert_eq!(database.execute(change, []).unwrap(), 1, "{change}");
         drop(database);
+        let begun = std::time::Instant::now();
         let output = sweetspot(folder.path(), &["report", "s"]);
+        assert!(begun.elapsed() < super::MAX_TIME, "{change}");
         let message = text(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{change}: {message}");
         assert!(

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::common::{json, number, shell, start_measure, text};
+use super::common::{command, json, number, shell, start_measure, text};
 use crate::host::TestHost;
 
 #[test]
@@ -126,4 +126,30 @@ fn a_signal_ends_the_measurement_and_its_results_are_saved() {
         text(&output.stdout).contains("ended by signal 2"),
         "{output:?}"
     );
+}
+
+/// Three million progress lines need no more memory than a few.
+#[test]
+fn memory_does_not_grow_with_progress_lines() {
+    let host = TestHost::new("v100");
+    let lines = "yes 'step 1 of 5' | head -n 3000000";
+    let mut tool = command(
+        &host,
+        &["--progress", "step ([0-9]+)", "--", "sh", "-c", lines],
+    )
+    .stdout(std::process::Stdio::null())
+    .stderr(std::process::Stdio::null())
+    .spawn()
+    .unwrap();
+    let status = format!("/proc/{}/status", tool.id());
+    let mut peak = 0;
+    while tool.try_wait().unwrap().is_none() {
+        let text = std::fs::read_to_string(&status).unwrap_or_default();
+        let found = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let found = found.and_then(|text| text.trim().trim_end_matches(" kB").parse().ok());
+        peak = peak.max(found.unwrap_or(0));
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    assert!(tool.wait().unwrap().success());
+    assert!((1_000..100_000).contains(&peak), "{peak} kB");
 }

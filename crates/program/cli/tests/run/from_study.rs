@@ -57,6 +57,37 @@ fn a_study_of_the_same_gpu_says_where_it_was_measured() {
     assert!(text(&output.stdout).starts_with("ran at 150 W"));
 }
 
+/// Without the energy of the reference nothing is known to be better than it, whatever else was measured.
+#[test]
+fn nothing_is_recommended_or_set_without_a_known_reference() {
+    let reference = "(SELECT id FROM configuration WHERE is_reference)";
+    for change in [
+        format!(
+            "UPDATE run SET job_gpus_j = NULL, all_gpus_j = NULL WHERE configuration = {reference}"
+        ),
+        format!(
+            "UPDATE run SET status = 'failed', reason = 'it failed' WHERE configuration = {reference}"
+        ),
+    ] {
+        let (host, folder) = (TestHost::new("v100"), study());
+        let database = rusqlite::Connection::open(folder.path().join("st/study.db")).unwrap();
+        assert!(database.execute(&change, []).unwrap() > 0);
+        drop(database);
+        let report = sweetspot(folder.path(), &words("report st --export-json -"));
+        let document: serde_json::Value = serde_json::from_slice(&report.stdout).unwrap();
+        assert!(document.get("recommendation").is_none(), "{document}");
+        let shown = sweetspot(folder.path(), &words("report st"));
+        let shown = text(&shown.stdout);
+        assert!(shown.contains("No recommendation"), "{shown}");
+        let output = run_from(&host, folder.path(), &[]);
+        let message = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(125), "{message}");
+        assert!(message.contains("recommends no setting"), "{message}");
+        assert!(!text(&output.stdout).contains("ran"));
+        assert_eq!(host.writes(), "");
+    }
+}
+
 #[test]
 fn a_study_of_another_model_is_refused_unless_forced() {
     let (host, folder) = (TestHost::new("tesla_p100"), study());

@@ -133,16 +133,22 @@ fn nothing_is_left_of_a_held_workload() {
     assert!(bad.is_empty(), "something still ran in {bad:?}");
 }
 
-#[test]
-fn the_tool_ends_even_if_its_guard_is_stopped() {
-    let host = TestHost::new("v100");
+/// Starts a run at 160 W on a GPU with 250 W, stops its guard, and sends SIGTERM to the tool.
+fn with_stopped_guard(host: &TestHost) -> (Child, String) {
     host.set_cap(0, 250.0);
     let marker = new_marker();
-    let client = start(&host, &["run", "--power-cap", "160"], &marker);
+    let client = start(host, &["run", "--power-cap", "160"], &marker);
     let children = format!("/proc/{0}/task/{0}/children", client.id());
     let guard = std::fs::read_to_string(children).unwrap();
     kill("-STOP", guard.trim());
     kill("-TERM", &client.id().to_string());
+    (client, marker)
+}
+
+#[test]
+fn the_tool_ends_even_if_its_guard_is_stopped() {
+    let host = TestHost::new("v100");
+    let (client, marker) = with_stopped_guard(&host);
     let code = wait_for_exit(client, Duration::from_secs(15));
     assert_eq!(code, Some(128 + 15));
     let shared = Host::open(host.folder()).unwrap();
@@ -156,13 +162,7 @@ fn the_tool_ends_even_if_its_guard_is_stopped() {
 #[test]
 fn a_second_signal_does_not_wait_for_a_stopped_guard() {
     let host = TestHost::new("v100");
-    host.set_cap(0, 250.0);
-    let marker = new_marker();
-    let client = start(&host, &["run", "--power-cap", "160"], &marker);
-    let children = format!("/proc/{0}/task/{0}/children", client.id());
-    let guard = std::fs::read_to_string(children).unwrap();
-    kill("-STOP", guard.trim());
-    kill("-TERM", &client.id().to_string());
+    let (client, marker) = with_stopped_guard(&host);
     std::thread::sleep(Duration::from_millis(700));
     kill("-TERM", &client.id().to_string());
     assert_eq!(

@@ -1,5 +1,7 @@
 //! Time and energy of each phase, as stacked bars.
 
+use std::collections::{BTreeMap, HashSet};
+
 use sweetspot_study::Point;
 
 use super::chart::{Bar, Chart, ChartAxis, Figure};
@@ -19,12 +21,7 @@ pub fn phases(view: &StudyView<'_>) -> Option<Figure> {
     if points.is_empty() {
         return None;
     }
-    // A phase without time and energy would only add a name.
-    let happens = |name: &str| {
-        let all = points.iter().flat_map(|(_, point)| point.phases());
-        let mut named = all.filter(|phase| phase.name == name);
-        named.any(|phase| phase.time.get() > 0.0 || phase.energy.get() > 0.0)
-    };
+    let shown = phases_to_show(&points);
     let chart =
         |title: &str, unit: &str, scale: f64, of: &dyn Fn(&sweetspot_study::PhaseResult) -> f64| {
             let bars = points.iter().map(|(label, point)| Bar {
@@ -32,7 +29,7 @@ pub fn phases(view: &StudyView<'_>) -> Option<Figure> {
                 parts: point
                     .phases()
                     .iter()
-                    .filter(|phase| happens(&phase.name))
+                    .filter(|phase| shown.contains(&phase.name))
                     .map(|phase| {
                         let value = of(phase);
                         let value = if value.is_finite() {
@@ -40,9 +37,9 @@ pub fn phases(view: &StudyView<'_>) -> Option<Figure> {
                         } else {
                             0.0
                         };
-                        let shown =
-                            format!("{label}\n{} {}", phase.name, format_amount(value, unit));
-                        (phase.name.clone(), value * scale, shown)
+                        let amount = format_amount(value, unit);
+                        let text = format!("{label}\n{} {amount}", phase.name);
+                        (phase.name.clone(), value * scale, text)
                     })
                     .collect(),
             });
@@ -69,4 +66,20 @@ pub fn phases(view: &StudyView<'_>) -> Option<Figure> {
             chart("Energy [kJ]", "J", 1e-3, &|phase| phase.energy.get()),
         ],
     })
+}
+
+/// The phases with the most time. A phase without time and energy would only add a name.
+fn phases_to_show(points: &[(String, &Point)]) -> HashSet<String> {
+    /// The maximum number of phases that a person can tell apart in a bar.
+    const MAX_PHASES: usize = 40;
+    let mut times: BTreeMap<String, f64> = BTreeMap::new();
+    for phase in points.iter().flat_map(|(_, point)| point.phases()) {
+        if phase.time.get() > 0.0 || phase.energy.get() > 0.0 {
+            *times.entry(phase.name).or_default() += phase.time.get();
+        }
+    }
+    let mut longest: Vec<(String, f64)> = times.into_iter().collect();
+    longest.sort_by(|a, b| b.1.total_cmp(&a.1));
+    longest.truncate(MAX_PHASES);
+    longest.into_iter().map(|(name, _)| name).collect()
 }

@@ -44,7 +44,9 @@ pub fn page(title: &str, subtitle: &Markup, body: &Markup, foot: &Markup) -> Str
             }
         }
     };
-    page.into_string()
+    // Names in a study or of a driver may contain control characters, which HTML does not allow.
+    let is_invalid = |letter: char| letter.is_control() && !matches!(letter, '\n' | '\t');
+    page.into_string().replace(is_invalid, "\u{fffd}")
 }
 
 /// Makes links to the parts of a page, from their ids and titles.

@@ -1,5 +1,6 @@
 //! The power cap: given at the start, and later changed by a file, by `hold set`, or with the device's own limit.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use sweetspot_quantity::{Watts, parse_bare};
@@ -76,14 +77,14 @@ impl CapFile {
 
 /// Reads the text of a cap file; a file that is too large is an error.
 fn read(path: &Path) -> Result<String, String> {
-    let metadata = std::fs::metadata(path).map_err(|problem| problem.to_string())?;
-    if !metadata.is_file() || metadata.len() > MAX_FILE_BYTES {
-        return Err(
+    let text = sweetspot_input::read_bytes(path, MAX_FILE_BYTES);
+    let text = text.map_err(|problem| match problem.kind() {
+        ErrorKind::InvalidInput | ErrorKind::FileTooLarge => {
             "the cap file must be a file of at most 4096 bytes with one power, such as 150W"
-                .to_owned(),
-        );
-    }
-    let text = std::fs::read(path).map_err(|problem| problem.to_string())?;
+                .to_owned()
+        }
+        _ => problem.to_string(),
+    })?;
     Ok(String::from_utf8_lossy(&text).trim().to_owned())
 }
 

@@ -12,7 +12,7 @@ use sweetspot_guard::{ClientConnection, Leases, LocalWriter, RemoteWriter, Setti
 use sweetspot_service::SOCKET;
 use sweetspot_workload::WorkloadError;
 
-use super::{device_opener, open_host, open_journal, simulated_host};
+use super::{device_opener, open_journal, simulated_host};
 use crate::SessionError;
 
 /// The environment variable with the socket of the service, for clients alone.
@@ -97,7 +97,9 @@ pub fn serve_as_guard(writer: GuardWriter) -> Result<(), SessionError> {
     };
     let mut writer: Box<dyn SettingsWriter> = match writer {
         GuardWriter::Own => {
-            let leases = Leases::new(open_journal()?, device_opener(open_host()?));
+            // The guard waits for the driver as long as it takes: it has settings to restore.
+            let host = sweetspot_hosts::open_host()?;
+            let leases = Leases::new(open_journal()?, device_opener(host));
             Box::new(LocalWriter::new(leases))
         }
         GuardWriter::Service(socket) => Box::new(RemoteWriter::service(&socket)),

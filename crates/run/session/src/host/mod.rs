@@ -2,9 +2,11 @@
 //! settings.
 
 mod access;
+mod bounded;
 mod error;
 
 pub use access::{GuardWriter, SettingsAccess, StartAsRoot, serve_as_guard};
+pub(crate) use bounded::open_host;
 pub use error::DevicesError;
 
 use std::os::unix::net::UnixStream;
@@ -16,7 +18,6 @@ use sweetspot_device::{
 };
 use sweetspot_guard::{Journal, JournalError, RestoreOutcome, UnrestoredDevice, restore_device};
 use sweetspot_hosts::lock_scope;
-pub(crate) use sweetspot_hosts::open_host;
 use sweetspot_service::{EARLIER_JOURNAL_FOLDER, JOURNAL_FOLDER, SOCKET};
 use sweetspot_sim_host::ENVIRONMENT;
 

@@ -1,6 +1,6 @@
 //! Computes a measurement from the recorded readings.
 
-use sweetspot_device::{Descriptor, Moment, SensorKind};
+use sweetspot_device::{Descriptor, SensorKind};
 use sweetspot_measure::DeviceRecording;
 use sweetspot_measure::math::{
     Attribution, CheckedEnergy, EnergyEstimator, Gap, GapReason, Note, Span,
@@ -9,7 +9,6 @@ use sweetspot_quantity::{Joules, Seconds};
 use sweetspot_workload::CommandExit;
 
 use super::limits::load_limit;
-use super::reports::Reports;
 use super::result::{
     DeviceRun, IdleEnergy, Measurement, PhaseSummary, RunMeasurement, TotalEnergy,
 };
@@ -121,13 +120,11 @@ fn evaluate_run(
     run: &MeasuredRun,
     idle: Option<&IdleEnergy>,
 ) -> (RunMeasurement, Span) {
-    let reports = Reports::from_run(run);
-    let mut warnings = reports.warnings.clone();
-    warnings.extend(reports.disagreement.clone());
-    let moments: Vec<&[Moment]> = reports.moments.values().map(Vec::as_slice).collect();
-    let found = request
-        .window
-        .find_in(&run.span, &moments, &reports.all_phases());
+    let reports = &run.reports;
+    let disagreement = reports.disagreement();
+    let mut warnings = reports.warnings();
+    warnings.extend(disagreement.clone());
+    let found = reports.find_window(&run.span);
     let (window, window_problem) = match found {
         Ok(window) => (window, None),
         Err(problem) => {
@@ -143,13 +140,13 @@ fn evaluate_run(
         .zip(recorded.iter().zip(estimators))
         .enumerate()
         .map(|(index, (device, (recorded, estimator)))| {
-            let spans = reports.phases_of(index, devices.len(), &request.window);
+            let phases = reports.phases_of(index, devices.len());
             let energy = window_energy(request, estimator, &window);
             DeviceRun {
                 device: device.clone(),
                 limit: load_limit(recorded, &energy, &window),
                 energy,
-                phases: (!spans.is_empty()).then(|| estimator.phases(&spans, &window)),
+                phases: phases.map(|phases| estimator.phases(phases, &window)),
             }
         })
         .collect();
@@ -157,7 +154,7 @@ fn evaluate_run(
         warnings.extend(device_warnings(device, &window));
     }
     let energy = total_energy(&device_runs, &window);
-    if !reports.is_output_matched {
+    if !run.is_output_matched {
         warnings.extend(missing_progress_warning(&request.progress));
     }
     if run.outcome.left_processes {
@@ -179,10 +176,10 @@ fn evaluate_run(
             Some(problem) => Some(Err(problem)),
             None => summarise_phases(&device_runs),
         },
-        disagreement: reports.disagreement.clone(),
+        disagreement,
         devices: device_runs,
         items: reports.items(&window),
-        values: reports.values,
+        values: reports.values().clone(),
         exit_code: run.outcome.exit_code(),
         signal: match run.outcome.ended {
             CommandExit::Signal(signal) => Some(signal),

@@ -2,6 +2,7 @@
 
 mod error;
 mod evaluate;
+mod items;
 mod limits;
 mod machine;
 mod ranks;

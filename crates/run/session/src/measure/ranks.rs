@@ -3,9 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use sweetspot_device::Moment;
-use sweetspot_link::{Event, Mark, PhaseSpan};
+use sweetspot_link::{Mark, PhaseSpan, Record, Ring};
 use sweetspot_quantity::Seconds;
 use sweetspot_workload::{Progress, Reporter};
+
+use super::items::ReportSizes;
 
 /// The value by which a rank reports its batch size.
 const BATCH_VALUE: &str = "batch";
@@ -25,8 +27,8 @@ const FREQUENT_SHARE: f64 = 0.25;
 struct RankReports {
     phases: BTreeMap<String, usize>,
     batch: Option<f64>,
-    /// The number of items of each progress report.
-    items: Vec<f64>,
+    /// The number of items of the progress reports.
+    items: ReportSizes,
     first: Option<Moment>,
     last: Option<Moment>,
 }
@@ -39,10 +41,8 @@ impl RankReports {
 
     /// The amount of work that the rank reported: its items, or else its phases.
     fn work(&self) -> f64 {
-        match self.items.is_empty() {
-            true => self.phases.values().sum::<usize>() as f64,
-            false => self.items.iter().sum(),
-        }
+        let phases = || self.phases.values().sum::<usize>() as f64;
+        self.items.total().unwrap_or_else(phases)
     }
 
     /// The names of the phases of an iteration. Only the faster ranks of a job wait for the others.
@@ -53,13 +53,6 @@ impl RankReports {
         let frequent = phases.filter(|(name, count)| is_frequent(**count) && *name != "wait");
         frequent.map(|(name, _)| name.clone()).collect()
     }
-
-    /// The usual number of items of a progress report.
-    fn usual_items(&self) -> Option<f64> {
-        let mut items = self.items.clone();
-        items.sort_by(f64::total_cmp);
-        items.get(items.len() / 2).copied()
-    }
 }
 
 /// The reports of each rank of a job.
@@ -69,39 +62,42 @@ pub struct Ranks {
 }
 
 impl Ranks {
-    /// Collects the reports of a run by rank. Reports of programs without ranks are ignored.
-    pub fn new(events: &[Event], spans: &[PhaseSpan], progress: &[Progress]) -> Self {
-        let mut ranks = Self::default();
-        for event in events {
-            if let Event::Record(record) = event
-                && let Some(rank) = record.ring.rank
-            {
-                let reports = ranks.by_rank.entry(rank).or_default();
-                reports.note_time(Moment::from_nanos(record.at.nanos()));
-                if let Mark::Value { name, value } = &record.mark
-                    && **name == *BATCH_VALUE
-                {
-                    reports.batch = Some(*value);
-                }
+    /// Adds a record of the link. Records of programs without ranks are ignored.
+    pub fn add_record(&mut self, record: &Record) {
+        let Some(rank) = record.ring.rank else { return };
+        let reports = self.by_rank.entry(rank).or_default();
+        reports.note_time(Moment::from_nanos(record.at.nanos()));
+        if let Mark::Value { name, value } = &record.mark
+            && **name == *BATCH_VALUE
+        {
+            reports.batch = Some(*value);
+        }
+    }
+
+    /// Adds a phase that has ended.
+    pub fn add_phase(&mut self, span: &PhaseSpan) {
+        let Some(rank) = span.ring.rank else { return };
+        let reports = self.by_rank.entry(rank).or_default();
+        match reports.phases.get_mut(&*span.name) {
+            Some(count) => *count += 1,
+            None => {
+                reports.phases.insert(span.name.to_string(), 1);
             }
         }
-        for span in spans {
-            if let Some(rank) = span.ring.rank {
-                let reports = ranks.by_rank.entry(rank).or_default();
-                *reports.phases.entry(span.name.to_string()).or_default() += 1;
-                reports.note_time(Moment::from_nanos(span.end.nanos()));
-            }
-        }
-        for one in progress {
-            if let Reporter::Link(ring) = one.reporter
-                && let Some(rank) = ring.rank
-            {
-                let reports = ranks.by_rank.entry(rank).or_default();
-                reports.items.push(one.items);
-                reports.note_time(one.at);
-            }
-        }
-        ranks
+        reports.note_time(Moment::from_nanos(span.end.nanos()));
+    }
+
+    /// Adds a report of completed items.
+    pub fn add_progress(&mut self, progress: &Progress) {
+        let Reporter::Link(Ring {
+            rank: Some(rank), ..
+        }) = progress.reporter
+        else {
+            return;
+        };
+        let reports = self.by_rank.entry(rank).or_default();
+        reports.items.add(progress.items);
+        reports.note_time(progress.at);
     }
 
     /// Why the reports are not those of one whole job; `None` if the ranks agree.
@@ -142,7 +138,7 @@ impl Ranks {
         let reported = |reports: &RankReports| reports.batch;
         self.differing(reported, "reported a batch of").or_else(|| {
             self.differing(
-                RankReports::usual_items,
+                |reports| reports.items.median(),
                 "usually completes this many items at a time:",
             )
         })
@@ -190,10 +186,12 @@ mod tests {
     use super::*;
 
     fn reports(phases: &[&str], items: &[f64], last_s: u64) -> RankReports {
+        let mut sizes = ReportSizes::default();
+        items.iter().for_each(|size| sizes.add(*size));
         RankReports {
             phases: phases.iter().map(|name| ((*name).to_owned(), 10)).collect(),
             batch: None,
-            items: items.to_vec(),
+            items: sizes,
             first: Some(Moment::from_nanos(0)),
             last: Some(Moment::from_nanos(last_s * 1_000_000_000)),
         }

@@ -1,129 +1,197 @@
-//! The reports of a command: phases, items and values.
+//! The reports of a command: phases, items and values. They are summarised as they come in, so that the memory for them
+//! does not grow with their number.
 
 use std::collections::BTreeMap;
 
 use sweetspot_device::Moment;
-use sweetspot_link::{Event, Irregularity, Mark, pair_phases};
-use sweetspot_measure::math::{PhaseSpan, Span};
-use sweetspot_quantity::Seconds;
-use sweetspot_workload::{Progress, Reporter};
+use sweetspot_link::{Event, Irregularity, Mark, PhasePairing, PhaseSpan, Record};
+use sweetspot_measure::math::{PhaseRecord, Span};
+use sweetspot_measure::{ReportTimes, RunWindow};
+use sweetspot_workload::{Progress, ProgressCounter, Reporter};
 
-use super::RunWindow;
+use super::items::ItemSeries;
 use super::ranks::Ranks;
-use super::run::MeasuredRun;
+
+/// At most this many warnings about phases, and as many about faults of the link, are shown in full; the others are only
+/// counted.
+const MAX_WARNINGS: usize = 3;
 
 /// The reports of a command in one run: phases, items and values.
 pub struct Reports {
-    /// Each phase, with the rank that reported it.
-    phases: Vec<(Option<u32>, PhaseSpan)>,
-    /// The reports of completed items, in order of time.
-    progress: Vec<Progress>,
-    /// The times of the progress reports of each thread; the command's output counts as one thread.
-    pub moments: BTreeMap<u32, Vec<Moment>>,
-    pub values: BTreeMap<String, f64>,
-    pub warnings: Vec<String>,
-    /// Whether a line of the output matched the progress pattern.
-    pub is_output_matched: bool,
-    /// Why the reports are not those of one whole job: the ranks disagree, or one stopped.
-    pub disagreement: Option<String>,
+    window: RunWindow,
+    pairing: PhasePairing,
+    /// The phases of each rank, and under `None` those of all threads. The phase that is the measurement window is left
+    /// out.
+    phases: BTreeMap<Option<u32>, PhaseRecord>,
+    /// The time from the first begin to the last end of the phase that is the measurement window.
+    window_phase: Option<Span>,
+    ranks: Ranks,
+    /// The completed items by the bar or counter of the output that reported them; `None` is the link.
+    items: BTreeMap<Option<u32>, ItemSeries>,
+    /// The times of the progress reports of each source.
+    times: BTreeMap<Reporter, ReportTimes>,
+    values: BTreeMap<String, f64>,
+    not_finite: BTreeMap<String, f64>,
+    lost_reports: u64,
+    names_refused: u64,
+    phase_problems: Problems,
+    faults: Problems,
 }
 
-/// At most this many warnings about phases are shown in full; the others are only counted.
-const MAX_PHASE_WARNINGS: usize = 3;
+/// Problems, of which only the first ones are stored.
+#[derive(Default)]
+struct Problems {
+    first: Vec<String>,
+    more: u64,
+}
 
-impl Reports {
-    /// Collects the phases, items and values that the command reported in a run.
-    pub fn from_run(run: &MeasuredRun) -> Self {
-        let (spans, irregular) = pair_phases(&run.events);
-        let ranks = Ranks::new(&run.events, &spans, &run.progress);
-        let mut reports = Self {
-            phases: spans
-                .iter()
-                .map(|span| {
-                    let at = |moment: sweetspot_link::Moment| Moment::from_nanos(moment.nanos());
-                    let phase = PhaseSpan {
-                        name: span.name.to_string(),
-                        span: Span::new(at(span.begin), at(span.end)),
-                    };
-                    (span.ring.rank, phase)
-                })
-                .collect(),
-            progress: Vec::new(),
-            moments: BTreeMap::new(),
-            values: BTreeMap::new(),
-            warnings: phase_warnings(&irregular)
-                .into_iter()
-                .chain(ranks.different_phases())
-                .collect(),
-            is_output_matched: run.is_output_matched,
-            disagreement: ranks.problem(),
-        };
-        let (mut names_refused, mut not_finite) = (0, BTreeMap::new());
-        for event in &run.events {
-            match event {
-                Event::Record(record) => match &record.mark {
-                    Mark::Value { name, value } if value.is_finite() => {
-                        reports.values.insert(name.to_string(), *value);
-                    }
-                    Mark::Value { name, value } => {
-                        reports.values.remove(name.as_ref());
-                        not_finite.insert(name.to_string(), *value);
-                    }
-                    _ => {}
-                },
-                Event::Fault(problem) => reports.warnings.push(problem.to_string()),
-                Event::NamesRefused { count, .. } => names_refused += *count,
-                _ => {}
-            }
+impl Problems {
+    fn add(&mut self, problem: impl FnOnce() -> String) {
+        match self.first.len() < MAX_WARNINGS {
+            true => self.first.push(problem()),
+            false => self.more += 1,
         }
-        if names_refused > 0 {
-            reports.warnings.push(format!(
-                "the program reported too many different names: {names_refused} reports with further names are counted under one name"
-            ));
-        }
-        not_finite.retain(|name, _| !reports.values.contains_key(name));
-        for (name, value) in not_finite {
-            reports
-                .warnings
-                .push(format!("value '{name}' is {value}: it is ignored"));
-        }
-        for progress in &run.progress {
-            reports.progress.push(*progress);
-            let reporter = match progress.reporter {
-                Reporter::Link(ring) => ring.number,
-                Reporter::Output(_) => 0,
-                Reporter::Exit(_) => continue,
-            };
-            reports
-                .moments
-                .entry(reporter)
-                .or_default()
-                .push(progress.at);
-        }
-        reports.progress.sort_by_key(|progress| progress.at);
-        reports
     }
 
-    /// The phases that all ranks reported.
-    pub fn all_phases(&self) -> Vec<PhaseSpan> {
-        self.phases.iter().map(|(_, phase)| phase.clone()).collect()
+    /// The first problems, and how many more there are.
+    fn texts(&self, of: &str) -> impl Iterator<Item = String> {
+        let more = (self.more > 0).then(|| format!("{} more problems with {of}", self.more));
+        self.first.iter().cloned().chain(more)
+    }
+}
+
+impl Reports {
+    /// Creates the reports of a run before it starts.
+    pub fn new(window: &RunWindow) -> Self {
+        Self {
+            window: window.clone(),
+            pairing: PhasePairing::default(),
+            phases: BTreeMap::new(),
+            window_phase: None,
+            ranks: Ranks::default(),
+            items: BTreeMap::new(),
+            times: BTreeMap::new(),
+            values: BTreeMap::new(),
+            not_finite: BTreeMap::new(),
+            lost_reports: 0,
+            names_refused: 0,
+            phase_problems: Problems::default(),
+            faults: Problems::default(),
+        }
+    }
+
+    /// Adds an event of the link.
+    pub fn add_event(&mut self, event: &Event) {
+        let paired = self.pairing.take(event);
+        if let Some(span) = paired.span {
+            self.add_phase(&span);
+        }
+        paired
+            .irregularities
+            .iter()
+            .for_each(|problem| self.add_problem(problem));
+        match event {
+            Event::Record(record) => self.add_record(record),
+            Event::Fault(problem) => self.faults.add(|| problem.to_string()),
+            Event::NamesRefused { count, .. } => self.names_refused += *count,
+            Event::Appeared(_) | Event::Lost { .. } | Event::Ended(_) => {}
+        }
+    }
+
+    fn add_record(&mut self, record: &Record) {
+        self.ranks.add_record(record);
+        if let Mark::Value { name, value } = &record.mark {
+            let (known, other) = match value.is_finite() {
+                true => (&mut self.values, &mut self.not_finite),
+                false => (&mut self.not_finite, &mut self.values),
+            };
+            other.remove(&**name);
+            known.insert(name.to_string(), *value);
+        }
+    }
+
+    fn add_phase(&mut self, span: &PhaseSpan) {
+        self.ranks.add_phase(span);
+        let at = |moment: sweetspot_link::Moment| Moment::from_nanos(moment.nanos());
+        let time = Span::new(at(span.begin), at(span.end));
+        let is_window = matches!(&self.window, RunWindow::Phase(name) if *name == *span.name);
+        if is_window {
+            let known = self.window_phase.get_or_insert(time);
+            *known = Span::new(known.begin.min(time.begin), known.end.max(time.end));
+        }
+        for rank in [None].into_iter().chain(span.ring.rank.map(Some)) {
+            let phases = self.phases.entry(rank).or_default();
+            if !is_window {
+                phases.add(&span.name, time);
+            }
+        }
+    }
+
+    fn add_problem(&mut self, problem: &Irregularity) {
+        match problem {
+            Irregularity::Lost { count, .. } => self.lost_reports += *count,
+            problem => self.phase_problems.add(|| describe(problem)),
+        }
+    }
+
+    /// Adds a report of completed items.
+    pub fn add_progress(&mut self, progress: &Progress) {
+        self.ranks.add_progress(progress);
+        let (source, is_report) = match progress.reporter {
+            Reporter::Link(_) => (None, true),
+            Reporter::Output(source) => (Some(source), true),
+            Reporter::Exit(source) => (Some(source), false),
+        };
+        let times = is_report.then(|| self.times.entry(progress.reporter).or_default());
+        let is_edge = times.is_some_and(|times| times.add(progress.at, &self.window));
+        let Progress {
+            at, since, items, ..
+        } = *progress;
+        self.items
+            .entry(source)
+            .or_default()
+            .add(at, since, items, is_edge);
+    }
+
+    /// Ends the reports of a run: of several sources of progress, only those remain that count.
+    pub fn finish(&mut self, counter: &ProgressCounter) {
+        for problem in std::mem::take(&mut self.pairing).finish() {
+            self.add_problem(&problem);
+        }
+        self.times.retain(|reporter, _| counter.counts(*reporter));
+        self.items.retain(|source, _| match source {
+            Some(source) => counter.counts(Reporter::Output(*source)),
+            None => true,
+        });
+    }
+
+    /// The last value that was reported under each name.
+    pub fn values(&self) -> &BTreeMap<String, f64> {
+        &self.values
+    }
+
+    /// Why the reports are not those of one whole job: the ranks disagree, or one stopped. `None` if there is no problem.
+    pub fn disagreement(&self) -> Option<String> {
+        self.ranks.problem()
+    }
+
+    /// Finds the measurement window in the run; the error says why there is none.
+    pub fn find_window(&self, run: &Span) -> Result<Span, String> {
+        self.window
+            .find_in(run, self.times.values(), self.window_phase)
     }
 
     /// The phases of one device: if there are as many ranks as devices, the phases of the rank with the same index, or
-    /// else all phases. The phase that is the measurement window itself is left out.
-    pub fn phases_of(&self, index: usize, devices: usize, window: &RunWindow) -> Vec<PhaseSpan> {
-        let ranks = self.ranks();
+    /// else all phases; `None` without phases.
+    pub fn phases_of(&self, index: usize, devices: usize) -> Option<&PhaseRecord> {
+        let ranks: Vec<u32> = self.phases.keys().copied().flatten().collect();
         let own = (devices > 1 && ranks.len() == devices).then(|| ranks[index]);
-        let is_included = |(rank, phase): &&(Option<u32>, PhaseSpan)| {
-            (own.is_none() || *rank == own) && *window != RunWindow::Phase(phase.name.clone())
-        };
-        let phases = self.phases.iter().filter(is_included);
-        phases.map(|(_, phase)| phase.clone()).collect()
+        self.phases.get(&own).filter(|phases| !phases.is_empty())
     }
 
     /// Why phases cannot be assigned to devices; `None` if they can.
     pub fn rank_problem(&self, devices: usize) -> Option<String> {
-        let ranks = self.ranks().len();
+        let ranks = self.phases.keys().flatten().count();
         (ranks > 1 && ranks != devices).then(|| {
             format!(
                 "{ranks} ranks marked phases but {devices} {} measured: it is unknown which rank used which device; \
@@ -133,59 +201,45 @@ impl Reports {
         })
     }
 
-    /// The ranks that reported phases, in ascending order.
-    fn ranks(&self) -> Vec<u32> {
-        let mut ranks: Vec<u32> = self.phases.iter().filter_map(|(rank, _)| *rank).collect();
-        ranks.sort_unstable();
-        ranks.dedup();
-        ranks
-    }
-
     /// The number of items completed in the measurement window; `None` if no progress was reported.
     pub fn items(&self, window: &Span) -> Option<f64> {
-        // A report at the start of the measurement window is about the time before it.
-        let is_within = |at: Moment| window.begin < at && at <= window.end;
-        let share = |progress: &Progress| match progress.since {
-            Some(since) if since < progress.at => {
-                let done_in = Span::new(since, progress.at);
-                let overlap = done_in
-                    .overlap(window)
-                    .map_or(Seconds::ZERO, |part| part.length());
-                (overlap / done_in.length()).get()
-            }
-            _ if is_within(progress.at) => 1.0,
-            _ => 0.0,
-        };
-        let items = self.progress.iter().map(|one| one.items * share(one));
-        (!self.progress.is_empty()).then(|| items.sum())
+        self.items
+            .values()
+            .filter_map(|items| items.within(window))
+            .reduce(|sum, items| sum + items)
+    }
+
+    /// Warnings about lost reports, and about phases, names and values that were ignored.
+    pub fn warnings(&self) -> Vec<String> {
+        let lost = (self.lost_reports > 0).then(|| {
+            format!(
+                "{} reports were lost because the shared-memory link to the program was full: phases and items are incomplete",
+                self.lost_reports
+            )
+        });
+        let refused = (self.names_refused > 0).then(|| {
+            format!(
+                "the program reported too many different names: {} reports with further names are counted under one name",
+                self.names_refused
+            )
+        });
+        let not_finite = self
+            .not_finite
+            .iter()
+            .map(|(name, value)| format!("value '{name}' is {value}: it is ignored"));
+        lost.into_iter()
+            .chain(self.phase_problems.texts("phases"))
+            .chain(self.ranks.different_phases())
+            .chain(self.faults.texts("the link"))
+            .chain(refused)
+            .chain(not_finite)
+            .collect()
     }
 }
 
-/// Warnings about problems with phases and lost reports.
-fn phase_warnings(all: &[Irregularity]) -> Vec<String> {
-    let lost = all.iter().map(|one| match one {
-        Irregularity::Lost { count, .. } => *count,
-        _ => 0,
-    });
-    let lost: u64 = lost.sum();
-    let mut warnings = Vec::new();
-    if lost > 0 {
-        warnings.push(format!(
-            "{lost} reports were lost because the shared-memory link to the program was full: phases and items are incomplete"
-        ));
-    }
-    let others: Vec<String> = all.iter().filter_map(describe).collect();
-    warnings.extend(others.iter().take(MAX_PHASE_WARNINGS).cloned());
-    if others.len() > MAX_PHASE_WARNINGS {
-        let more = others.len() - MAX_PHASE_WARNINGS;
-        warnings.push(format!("{more} more problems with phases"));
-    }
-    warnings
-}
-
-/// The warning about a problem with a phase; `None` for lost records, which are counted elsewhere.
-fn describe(irregularity: &Irregularity) -> Option<String> {
-    Some(match irregularity {
+/// The warning about a problem with marks.
+fn describe(irregularity: &Irregularity) -> String {
+    match irregularity {
         Irregularity::EndWithoutBegin { name, .. } => {
             format!("phase '{name}' ended without having begun: it is ignored")
         }
@@ -200,6 +254,6 @@ fn describe(irregularity: &Irregularity) -> Option<String> {
         Irregularity::Backwards { name, .. } => {
             format!("phase '{name}' ended before it began: it is ignored")
         }
-        Irregularity::Lost { .. } => return None,
-    })
+        Irregularity::Lost { count, .. } => format!("{count} reports were lost"),
+    }
 }

@@ -9,12 +9,13 @@ use sweetspot_measure::Sampler;
 use sweetspot_measure::math::Span;
 use sweetspot_quantity::Watts;
 use sweetspot_workload::{
-    CommandExit, CommandSpec, Lease, NoHandler, OutputTarget, Progress, ProgressReader,
-    RecognisedFormat, RunHandler, RunInProgress, RunLimits, RunOutcome, SignalSource,
-    WorkloadError, WorkloadEvent, run_until_exit,
+    CommandExit, CommandSpec, Lease, NoHandler, OutputTarget, ProgressReader, RecognisedFormat,
+    RunHandler, RunInProgress, RunLimits, RunOutcome, SignalSource, WorkloadError, WorkloadEvent,
+    run_until_exit,
 };
 
 use super::MeasureError;
+use super::reports::Reports;
 use super::{MeasureRequest, RunWindow};
 use crate::SessionError;
 use crate::observer::{Observer, Status};
@@ -26,9 +27,9 @@ pub struct RunContext<'a> {
     pub signals: &'a SignalSource,
     pub limits: RunLimits,
     pub observer: &'a mut dyn Observer,
-    /// The number of GPUs, the first ones of the sampler, that the command uses. The observer is told their power.
+    /// The number of GPUs, the first ones of the sampler, that the command uses. The observer gets their power.
     pub used_gpus: usize,
-    /// The format of progress that the user was told about.
+    /// The format of progress that was announced to the user.
     pub recognised: Option<RecognisedFormat>,
 }
 
@@ -38,11 +39,8 @@ pub struct MeasuredRun {
     pub span: Span,
     /// How the run ended: its exit, its times and its output.
     pub outcome: RunOutcome,
-    /// The phases and values that the command reported over the shared-memory link, and problems of the link.
-    pub events: Vec<Event>,
-    /// The reports of completed items: from the shared-memory link if the command uses it, otherwise from the
-    /// output.
-    pub progress: Vec<Progress>,
+    /// The phases, items and values that the command reported.
+    pub reports: Reports,
     /// Whether a line of the output matched the progress pattern.
     pub is_output_matched: bool,
 }
@@ -92,8 +90,7 @@ impl RunContext<'_> {
             observer: self.observer,
             used_gpus: self.used_gpus,
             report_count: 0,
-            events: Vec::new(),
-            progress: Vec::new(),
+            reports: Reports::new(&self.request.window),
         };
         let outcome = run_until_exit(
             &self.request.command_spec(),
@@ -113,18 +110,12 @@ impl RunContext<'_> {
             recorder.observer.note(&note);
             self.recognised = Some(found);
         }
-        let RunRecorder {
-            events,
-            mut progress,
-            ..
-        } = recorder;
+        let RunRecorder { mut reports, .. } = recorder;
         let counter = reader.counter();
-        // If the command reports progress over the shared-memory link, progress in its output does not count.
-        progress.retain(|one| counter.counts(one));
+        reports.finish(counter);
         Ok(MeasuredRun {
             span: Span::new(outcome.began, outcome.exited),
-            events,
-            progress,
+            reports,
             is_output_matched: counter.is_output_matched(),
             outcome,
         })
@@ -138,8 +129,7 @@ struct RunRecorder<'a> {
     observer: &'a mut dyn Observer,
     used_gpus: usize,
     report_count: u64,
-    events: Vec<Event>,
-    progress: Vec<Progress>,
+    reports: Reports,
 }
 
 impl RunHandler for RunRecorder<'_> {
@@ -154,10 +144,10 @@ impl RunHandler for RunRecorder<'_> {
         let mut is_edge = false;
         for event in events {
             match event {
-                WorkloadEvent::Progress(progress) => self.progress.push(progress),
+                WorkloadEvent::Progress(progress) => self.reports.add_progress(&progress),
                 WorkloadEvent::Link(event) => {
                     is_edge |= is_phase_edge(self.window, &event);
-                    self.events.push(event);
+                    self.reports.add_event(&event);
                 }
             }
         }

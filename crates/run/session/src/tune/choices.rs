@@ -7,6 +7,9 @@ use serde::{Deserialize, Serialize};
 use sweetspot_device::Settings;
 use sweetspot_stats::Seed;
 
+/// The largest accepted size of a stored choice.
+const MAX_CHOICE_BYTES: u64 = 1 << 20;
+
 /// The properties that identify a job: two runs with equal properties are runs of the same job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fingerprint {
@@ -116,7 +119,7 @@ impl ChoiceStore {
             file: file.clone(),
             problem,
         };
-        let text = match std::fs::read_to_string(&file) {
+        let text = match sweetspot_input::read_text(&file, MAX_CHOICE_BYTES) {
             Ok(text) => text,
             Err(problem) if problem.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             Err(problem) => return Err(damaged(problem.to_string())),

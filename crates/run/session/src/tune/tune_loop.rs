@@ -132,7 +132,7 @@ impl<'a> TuneLoop<'a> {
         step(TuneEvent::Ended);
         if unknown > Seconds::ZERO {
             observer.note(&format!(
-                "no power readings for the last {unknown:.1} of the job: its energy is unknown"
+                "no power readings for {unknown:.1} of the job: its energy is unknown"
             ));
             energy = None;
         }

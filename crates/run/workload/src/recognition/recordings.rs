@@ -72,7 +72,7 @@ fn count(path: &Path, format: Option<Format>, sizes: &[usize]) -> Counted {
     reports.extend(recogniser.finish());
     take_all(&mut counter, reports);
     counter.take_exit(at(end));
-    progress.retain(|one| counter.counts(one));
+    progress.retain(|one| counter.counts(one.reporter));
     let first = progress.first().map(|first| first.at);
     let last = progress.iter().map(|one| one.at).max();
     let span = first

@@ -1,6 +1,5 @@
 //! When requests arrive at a simulated server.
 
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use sweetspot_quantity::{Seconds, parse_bare};
@@ -181,14 +180,8 @@ fn read(file: &Path) -> Result<Vec<f64>, ArrivalError> {
         file: file.to_owned(),
         problem,
     };
-    let mut text = String::new();
-    // A device or a pipe may have no end.
-    std::fs::File::open(file)
-        .and_then(|file| file.take(MAX_TRACE_BYTES + 1).read_to_string(&mut text))
-        .map_err(|problem| failed(problem.to_string()))?;
-    if text.len() as u64 > MAX_TRACE_BYTES {
-        return Err(failed("the file is longer than 64 MiB".to_owned()));
-    }
+    let text = sweetspot_input::read_text(file, MAX_TRACE_BYTES);
+    let text = text.map_err(|problem| failed(problem.to_string()))?;
     let mut times: Vec<f64> = Vec::new();
     for (index, line) in text.lines().enumerate() {
         let line = line.trim();

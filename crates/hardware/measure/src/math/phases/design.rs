@@ -35,10 +35,12 @@ pub(crate) fn rows_of_samples(
     let since = |moment: Moment| (moment - window.begin).get();
     let mut shares = vec![0.0; columns];
     let mut now = 0.0;
+    // Before this time the phases are not known.
+    let mut known_since = 0.0;
     let mut pieces = timeline
         .pieces
         .iter()
-        .map(|(span, phase)| (since(span.end), *phase))
+        .map(|(span, phase)| (since(span.begin), since(span.end), *phase))
         .peekable();
     let mut rows = Vec::new();
     for sample in samples {
@@ -46,7 +48,14 @@ pub(crate) fn rows_of_samples(
         if at <= 0.0 {
             continue;
         }
-        while let Some((end, phase)) = pieces.peek().copied() {
+        while let Some((begin, end, phase)) = pieces.peek().copied() {
+            if begin > now {
+                if begin > at {
+                    break;
+                }
+                shares.fill(0.0);
+                (now, known_since) = (begin, begin);
+            }
             let until = end.min(at);
             respond(&mut shares, phase, until - now, lag.constant);
             now = until;
@@ -58,7 +67,7 @@ pub(crate) fn rows_of_samples(
         if pieces.peek().is_none() {
             break;
         }
-        if at > SETTLING_CONSTANTS * lag.constant {
+        if now == at && at - known_since > SETTLING_CONSTANTS * lag.constant {
             let whole: f64 = shares.iter().sum();
             rows.push(Row {
                 at,
@@ -105,6 +114,10 @@ pub(crate) fn rows_of_means(
                 break;
             };
             shares[*phase] += part.length().get() / whole;
+        }
+        // In a part of the window without pieces, the phases are not known.
+        if shares.iter().sum::<f64>() < 1.0 - 1e-6 {
+            continue;
         }
         rows.push(Row {
             at: (span.middle() - window.begin).get(),

@@ -6,6 +6,7 @@
 
 mod bootstrap;
 mod design;
+mod record;
 mod result;
 mod solve;
 mod spans;
@@ -15,9 +16,10 @@ use sweetspot_quantity::{Joules, Seconds, Watts};
 use self::design::{
     Lag, Row, means_between_steps, means_of_windows, rows_of_means, rows_of_samples,
 };
+pub use self::record::{PhaseRecord, PhaseSpan};
 pub use self::result::{Attribution, AttributionError, PhaseEnergy};
 use self::solve::{NormalEquations, blocks};
-pub use self::spans::{PhaseSpan, Timeline};
+pub use self::spans::Timeline;
 use super::energy::{Energy, Z95};
 use super::estimator::EnergyEstimator;
 use super::readings::{Response, Span};
@@ -74,18 +76,18 @@ impl EnergyEstimator<'_> {
     /// Estimates the energy of each phase in a measurement window.
     pub fn phases(
         &self,
-        spans: &[PhaseSpan],
+        marked: &PhaseRecord,
         window: &Span,
     ) -> Result<Attribution, AttributionError> {
         let total = self.energy(window, MethodChoice::Auto)?;
         let window = total.covered;
-        let timeline = Timeline::new(spans, &window);
+        let timeline = Timeline::new(marked, &window);
         if timeline.names.is_empty() {
             return Err(AttributionError::NoPhases);
         }
         let length = window.length().get();
         let mean = total.power().get();
-        let mut times = timeline.times();
+        let mut times = timeline.times.clone();
         let negligible: Vec<f64> = times
             .iter_mut()
             .map(|time| match *time < NEGLIGIBLE_SHARE * length {
