@@ -1,0 +1,362 @@
+//! Divides the total power cap of a job among its GPUs.
+
+use sweetspot_quantity::{Seconds, Watts};
+
+use crate::budget::{Claim, CurveShape, divide};
+use crate::hold::event::PowerReading;
+use crate::tune::SettingsScope;
+
+/// Power readings this long after a change of a setting do not count: GPUs follow their caps with a delay.
+const SETTLING_TIME: f64 = 1.0;
+/// The time over which the power of each GPU is averaged before watts are moved.
+const OBSERVATION_TIME: f64 = 2.0;
+/// A GPU is limited by its cap if at least this share of the readings of its throttle reasons says so.
+const MIN_THROTTLED_SHARE: f64 = 0.25;
+/// Caps change only if one changes by more than this share; less is within the noise of the readings.
+const MIN_CHANGE: f64 = 0.01;
+/// How far shares follow the observed loads: more than once, because a GPU with a lower cap is slower and then waits less.
+const STEP_EXPONENT: f64 = 1.3;
+/// The lowest load of a GPU: a GPU that draws nothing keeps some watts.
+const MIN_LOAD: f64 = 0.05;
+
+/// The lowest and the highest power cap that a GPU may get.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CapRange {
+    /// The lowest cap that the GPU supports.
+    pub lowest: Watts,
+    /// The highest cap that the GPU may get, such as the one that it had before.
+    pub highest: Watts,
+}
+
+/// What is known about a GPU at the present caps.
+#[derive(Clone, Copy, Debug, Default)]
+struct Observation {
+    /// In joules and seconds.
+    energy: f64,
+    time: f64,
+    /// The end of the last reading.
+    to: f64,
+    /// The readings of the throttle reasons, and those that name the power cap.
+    limits_read: u32,
+    limited: u32,
+}
+
+/// Divides a total power cap among the GPUs of a job.
+///
+/// At first all GPUs get the same cap, as far as each supports it. In a synchronous job the GPUs wait for the slowest
+/// one, and a GPU that waits draws less than its cap. With [`SettingsScope::Each`] such watts are moved to the GPUs that
+/// draw theirs, until all GPUs draw the same share of what they may. The sum of the caps never exceeds the total, unless
+/// the total is below the sum of the lowest caps.
+#[derive(Clone, Debug)]
+pub struct CapDivision {
+    ranges: Vec<CapRange>,
+    /// What each GPU draws without work, in watts.
+    idle: Vec<f64>,
+    scope: SettingsScope,
+    /// The power above idle of each GPU, relative to that of the others; `None` while all get the same cap.
+    shares: Option<Vec<f64>>,
+    total: Watts,
+    caps: Vec<Watts>,
+    observed: Vec<Observation>,
+    /// Readings that begin earlier do not count.
+    valid_from: f64,
+}
+
+impl CapDivision {
+    /// Creates the division of a total cap. `idle` is what each GPU draws without work, if it is known.
+    pub fn new(
+        ranges: Vec<CapRange>,
+        idle: &[Option<Watts>],
+        scope: SettingsScope,
+        total: Watts,
+    ) -> Self {
+        let known = |gpu: usize| idle.get(gpu).copied().flatten().map_or(0.0, Watts::get);
+        let mut division = Self {
+            idle: (0..ranges.len())
+                .map(|gpu| known(gpu).min(0.9 * ranges[gpu].lowest.get()))
+                .collect(),
+            observed: vec![Observation::default(); ranges.len()],
+            ranges,
+            scope,
+            shares: None,
+            total,
+            caps: Vec::new(),
+            valid_from: f64::NEG_INFINITY,
+        };
+        division.caps = division.divide();
+        division
+    }
+
+    /// The sums of the lowest and of the highest caps.
+    pub fn range(ranges: &[CapRange]) -> CapRange {
+        CapRange {
+            lowest: ranges.iter().map(|range| range.lowest).sum(),
+            highest: ranges.iter().map(|range| range.highest).sum(),
+        }
+    }
+
+    /// The cap of each GPU.
+    pub fn caps(&self) -> &[Watts] {
+        &self.caps
+    }
+
+    /// Divides another total.
+    pub fn set_total(&mut self, now: Seconds, total: Watts) {
+        if total != self.total {
+            self.total = total;
+            self.caps = self.divide();
+            self.restart(now);
+        }
+    }
+
+    /// Forgets what was observed, because a setting has changed.
+    pub fn restart(&mut self, now: Seconds) {
+        self.observed.fill(Observation::default());
+        self.valid_from = now.get() + SETTLING_TIME;
+    }
+
+    /// Takes a power reading of a GPU.
+    pub fn record_power(&mut self, gpu: usize, reading: &PowerReading) {
+        let (from, to) = (reading.from.get(), reading.to.get());
+        let Some(observed) = self.observed.get_mut(gpu) else {
+            return;
+        };
+        // The readings of a sensor that averages overlap.
+        let new = match observed.time > 0.0 {
+            true => to - from.max(observed.to),
+            false => to - from,
+        };
+        if from >= self.valid_from && new > 0.0 {
+            observed.energy += reading.power.get() * new;
+            observed.time += new;
+            observed.to = to;
+        }
+    }
+
+    /// Takes a reading of the reasons for which a GPU runs slower.
+    pub fn record_throttle(&mut self, gpu: usize, now: Seconds, is_limited: bool) {
+        if let Some(observed) = self.observed.get_mut(gpu)
+            && now.get() >= self.valid_from
+        {
+            observed.limits_read += 1;
+            observed.limited += u32::from(is_limited);
+        }
+    }
+
+    /// Moves watts to the GPUs that need them, once each GPU was observed for long enough. Returns whether caps have
+    /// changed.
+    pub fn rebalance(&mut self, now: Seconds) -> bool {
+        let is_observed = |one: &Observation| one.time >= OBSERVATION_TIME && one.limits_read > 0;
+        let has_room = self.total < Self::range(&self.ranges).highest;
+        if self.scope == SettingsScope::Same
+            || self.caps.len() < 2
+            || !has_room
+            || !self.observed.iter().all(is_observed)
+        {
+            return false;
+        }
+        let is_limited = |one: &Observation| {
+            f64::from(one.limited) >= MIN_THROTTLED_SHARE * f64::from(one.limits_read)
+        };
+        if !self.observed.iter().any(is_limited) {
+            self.restart(now);
+            return false;
+        }
+        let before = (self.shares.clone(), self.caps.clone());
+        self.shares = Some(self.new_shares());
+        self.caps = self.divide();
+        let has_changed = self
+            .caps
+            .iter()
+            .zip(&before.1)
+            .any(|(new, old)| (*new - *old).get().abs() > MIN_CHANGE * old.get());
+        if !has_changed {
+            (self.shares, self.caps) = before;
+        }
+        self.restart(now);
+        has_changed
+    }
+
+    /// The shares with which all GPUs would draw the same part of what they may: the power of a GPU that waits is lower
+    /// than its cap, so its share falls.
+    fn new_shares(&self) -> Vec<f64> {
+        let loads: Vec<f64> = (0..self.caps.len()).map(|gpu| self.load(gpu)).collect();
+        let highest = loads.iter().copied().fold(MIN_LOAD, f64::max);
+        let above_idle = |gpu: usize| (self.caps[gpu].get() - self.idle[gpu]).max(1.0);
+        loads
+            .iter()
+            .enumerate()
+            .map(|(gpu, load)| above_idle(gpu) * (load / highest).powf(STEP_EXPONENT))
+            .collect()
+    }
+
+    /// The power above idle that a GPU draws, relative to what it may draw.
+    fn load(&self, gpu: usize) -> f64 {
+        let observed = &self.observed[gpu];
+        let drawn = observed.energy / observed.time - self.idle[gpu];
+        let allowed = (self.caps[gpu].get() - self.idle[gpu]).max(1.0);
+        (drawn / allowed).clamp(MIN_LOAD, 1.0)
+    }
+
+    /// The caps for the present total and shares. The claims are such that the next watt brings the same at equal
+    /// multiples of the shares.
+    fn divide(&self) -> Vec<Watts> {
+        let highest = |gpu: usize| self.ranges[gpu].highest.get();
+        let share = |gpu: usize| match &self.shares {
+            Some(shares) => (self.idle[gpu], shares[gpu]),
+            None => (0.0, 1.0),
+        };
+        // At this multiple every GPU has its highest cap.
+        let count = self.ranges.len();
+        let most = (0..count)
+            .map(|gpu| (highest(gpu) - share(gpu).0) / share(gpu).1)
+            .fold(1.0, f64::max);
+        let claims: Vec<Claim> = (0..count)
+            .map(|gpu| {
+                let (base, share) = share(gpu);
+                Claim {
+                    min: self.ranges[gpu].lowest.get(),
+                    useful: highest(gpu),
+                    max: highest(gpu),
+                    weight: share,
+                    shape: CurveShape {
+                        demand: base + most * share,
+                        base,
+                        exponent: 0.5,
+                    },
+                }
+            })
+            .collect();
+        let divided = divide(self.total.get(), &claims);
+        divided.into_iter().map(Watts::new).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn range(lowest: f64, highest: f64) -> CapRange {
+        CapRange {
+            lowest: Watts::new(lowest),
+            highest: Watts::new(highest),
+        }
+    }
+
+    fn new(ranges: &[CapRange], scope: SettingsScope, total: f64) -> CapDivision {
+        let idle = vec![Some(Watts::new(30.0)); ranges.len()];
+        CapDivision::new(ranges.to_vec(), &idle, scope, Watts::new(total))
+    }
+
+    fn caps(division: &CapDivision) -> Vec<f64> {
+        division.caps().iter().map(|cap| cap.get()).collect()
+    }
+
+    #[test]
+    fn equal_gpus_get_the_same_and_unlike_ones_what_they_support() {
+        let equal = new(&[range(100.0, 300.0); 4], SettingsScope::Each, 800.0);
+        assert!(caps(&equal).iter().all(|cap| (cap - 200.0).abs() < 1e-6));
+        let unlike = [range(100.0, 150.0), range(180.0, 300.0)];
+        let expected = |total: f64, first: f64, second: f64| {
+            let found = caps(&new(&unlike, SettingsScope::Same, total));
+            assert!((found[0] - first).abs() < 1e-6, "{found:?}");
+            assert!((found[1] - second).abs() < 1e-6, "{found:?}");
+        };
+        expected(400.0, 150.0, 250.0);
+        expected(300.0, 120.0, 180.0);
+        expected(200.0, 100.0, 180.0);
+        expected(900.0, 150.0, 300.0);
+    }
+
+    /// Two GPUs of a synchronous job, of which the second is slower: what they draw at these caps.
+    fn observe(division: &mut CapDivision, now: f64, speeds: &[f64]) {
+        let own = caps(division);
+        let speed = |gpu: usize| speeds[gpu] * ((own[gpu] - 20.0) / 280.0).powf(0.5);
+        let slowest = (0..own.len()).map(speed).fold(f64::INFINITY, f64::min);
+        for (gpu, cap) in own.iter().enumerate() {
+            let busy = slowest / speed(gpu);
+            let reading = PowerReading {
+                from: Seconds::new(now),
+                to: Seconds::new(now + 3.0),
+                power: Watts::new(cap * busy + 50.0 * (1.0 - busy)),
+            };
+            division.record_power(gpu, &reading);
+            division.record_throttle(gpu, Seconds::new(now), true);
+        }
+    }
+
+    #[test]
+    fn watts_move_to_the_slower_gpu_until_nobody_waits() {
+        let speeds = [1.0, 0.9];
+        let mut division = new(&[range(100.0, 300.0); 2], SettingsScope::Each, 400.0);
+        let mut changes = 0;
+        for step in 0..40 {
+            let now = 10.0 * f64::from(step);
+            observe(&mut division, now, &speeds);
+            changes += u32::from(division.rebalance(Seconds::new(now + 3.0)));
+        }
+        let found = caps(&division);
+        let speed = |gpu: usize| speeds[gpu] * (found[gpu] - 20.0).sqrt();
+        assert!((speed(0) / speed(1) - 1.0).abs() < 0.02, "{found:?}");
+        assert!((found[0] + found[1] - 400.0).abs() < 0.1, "{found:?}");
+        assert!((2..12).contains(&changes), "{changes}");
+        // Another total keeps the ratio.
+        division.set_total(Seconds::new(1000.0), Watts::new(300.0));
+        let found = caps(&division);
+        assert!(found[1] > found[0] + 10.0, "{found:?}");
+        // With one setting for all, nothing moves.
+        let mut same = new(&[range(100.0, 300.0); 2], SettingsScope::Same, 400.0);
+        observe(&mut same, 10.0, &speeds);
+        assert!(!same.rebalance(Seconds::new(13.0)));
+    }
+
+    #[test]
+    fn nothing_moves_without_a_gpu_at_its_cap_or_without_readings_of_all() {
+        let mut division = new(&[range(100.0, 300.0); 2], SettingsScope::Each, 400.0);
+        let reading = |power: f64| PowerReading {
+            from: Seconds::new(1.0),
+            to: Seconds::new(4.0),
+            power: Watts::new(power),
+        };
+        division.record_power(0, &reading(100.0));
+        division.record_throttle(0, Seconds::new(2.0), true);
+        assert!(!division.rebalance(Seconds::new(4.0)));
+        division.record_power(1, &reading(190.0));
+        division.record_throttle(1, Seconds::new(2.0), true);
+        let mut idle = division.clone();
+        assert!(division.rebalance(Seconds::new(4.0)));
+        idle.observed.iter_mut().for_each(|one| one.limited = 0);
+        assert!(!idle.rebalance(Seconds::new(4.0)));
+    }
+
+    proptest! {
+        /// Caps are within the ranges, and their sum is within the total.
+        #[test]
+        fn caps_are_within_ranges_and_total(
+            gpus in prop::collection::vec((60.0..150.0f64, 0.0..300.0f64, 0.0..1.0f64), 1..9),
+            share in 0.0..1.3f64,
+        ) {
+            let ranges: Vec<CapRange> = gpus.iter().map(|(low, room, _)| range(*low, low + room)).collect();
+            let all = CapDivision::range(&ranges);
+            let total = all.lowest.get() + share * (all.highest - all.lowest).get();
+            let mut division = new(&ranges, SettingsScope::Each, total);
+            for step in 0..4 {
+                let now = 10.0 * f64::from(step);
+                for (gpu, (.., load)) in gpus.iter().enumerate() {
+                    let power = Watts::new(caps(&division)[gpu] * (0.3 + 0.7 * load));
+                    let reading = PowerReading { from: Seconds::new(now), to: Seconds::new(now + 3.0), power };
+                    division.record_power(gpu, &reading);
+                    division.record_throttle(gpu, Seconds::new(now), true);
+                }
+                division.rebalance(Seconds::new(now + 3.0));
+                let found = caps(&division);
+                prop_assert!(found.iter().sum::<f64>() <= total + 1e-6);
+                for (cap, range) in found.iter().zip(&ranges) {
+                    prop_assert!(*cap >= range.lowest.get() - 1e-9 && *cap <= range.highest.get() + 1e-9);
+                }
+            }
+        }
+    }
+}
