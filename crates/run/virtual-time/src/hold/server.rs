@@ -1,11 +1,14 @@
 //! A simulated program that serves requests on one or several simulated GPUs.
 
+use std::sync::Arc;
+
 use sweetspot_control::hold::{CapDivision, CapRange, HoldConfig, HoldSetting};
+use sweetspot_device::{Descriptor, Device, VirtualClock};
 use sweetspot_predict::find_workload;
 use sweetspot_quantity::{Ratio, Seconds, Watts};
 use sweetspot_sim::{
-    Chip, GpuProfile, Job, JobError, JobRequest, Limits, Load, ScaledWork, Variant, Variation,
-    Workload, find_gpu, parse_gpu_list,
+    Chip, GpuProfile, Job, JobError, JobRequest, Limits, Load, ScaledWork, SimulatedGpu, Variant,
+    Variation, Workload, find_gpu, parse_gpu_list,
 };
 use sweetspot_stats::Seed;
 
@@ -77,6 +80,18 @@ impl SimulatedServer {
         caps.map(|cap| CapRange {
             lowest: cap.min,
             highest: cap.default,
+        })
+        .collect()
+    }
+
+    /// The descriptors of the GPUs, in the same form as for real GPUs.
+    pub fn descriptors(&self) -> Vec<Descriptor> {
+        let clock = Arc::new(VirtualClock::default());
+        let gpus = self.gpus.iter().enumerate();
+        gpus.map(|(index, gpu)| {
+            SimulatedGpu::new(index as u64, gpu.profile.clone(), clock.clone())
+                .descriptor()
+                .clone()
         })
         .collect()
     }

@@ -10,6 +10,8 @@ use crate::tune::SettingsScope;
 const SETTLING_TIME: f64 = 1.0;
 /// The time over which the power of each GPU is averaged before watts are moved.
 const OBSERVATION_TIME: f64 = 2.0;
+/// The time that GPUs need to follow lower caps, in seconds; only then others get higher ones.
+const FOLLOWING_TIME: f64 = 0.5;
 /// A GPU is limited by its cap if at least this share of the readings of its throttle reasons says so.
 const MIN_THROTTLED_SHARE: f64 = 0.25;
 /// Caps change only if one changes by more than this share; less is within the noise of the readings.
@@ -57,6 +59,8 @@ pub struct CapDivision {
     shares: Option<Vec<f64>>,
     total: Watts,
     caps: Vec<Watts>,
+    /// The caps that follow once the GPUs with lower caps have followed them, and the time of that in seconds.
+    next: Option<(f64, Vec<Watts>)>,
     observed: Vec<Observation>,
     /// Readings that begin earlier do not count.
     valid_from: f64,
@@ -81,6 +85,7 @@ impl CapDivision {
             shares: None,
             total,
             caps: Vec::new(),
+            next: None,
             valid_from: f64::NEG_INFINITY,
         };
         division.caps = division.divide();
@@ -105,6 +110,7 @@ impl CapDivision {
         if total != self.total {
             self.total = total;
             self.caps = self.divide();
+            self.next = None;
             self.restart(now);
         }
     }
@@ -143,12 +149,18 @@ impl CapDivision {
         }
     }
 
-    /// Moves watts to the GPUs that need them, once each GPU was observed for long enough. Returns whether caps have
-    /// changed.
+    /// Moves watts to the GPUs that need them, once each GPU was observed for long enough: first some caps are lowered, and
+    /// later others are raised. Returns whether caps have changed.
     pub fn rebalance(&mut self, now: Seconds) -> bool {
+        if let Some((at, caps)) = self.next.take_if(|(at, _)| *at <= now.get()) {
+            self.caps = caps;
+            self.restart(Seconds::new(at));
+            return true;
+        }
         let is_observed = |one: &Observation| one.time >= OBSERVATION_TIME && one.limits_read > 0;
         let has_room = self.total < Self::range(&self.ranges).highest;
         if self.scope == SettingsScope::Same
+            || self.next.is_some()
             || self.caps.len() < 2
             || !has_room
             || !self.observed.iter().all(is_observed)
@@ -162,16 +174,17 @@ impl CapDivision {
             self.restart(now);
             return false;
         }
-        let before = (self.shares.clone(), self.caps.clone());
-        self.shares = Some(self.new_shares());
-        self.caps = self.divide();
-        let has_changed = self
-            .caps
-            .iter()
-            .zip(&before.1)
-            .any(|(new, old)| (*new - *old).get().abs() > MIN_CHANGE * old.get());
-        if !has_changed {
-            (self.shares, self.caps) = before;
+        let before = self.shares.replace(self.new_shares());
+        let wanted = self.divide();
+        let mut pairs = self.caps.iter().zip(&wanted);
+        let has_changed =
+            pairs.any(|(old, new)| (*new - *old).get().abs() > MIN_CHANGE * old.get());
+        if has_changed {
+            let pairs = self.caps.iter().zip(&wanted);
+            self.caps = pairs.map(|(old, new)| old.min(*new)).collect();
+            self.next = Some((now.get() + FOLLOWING_TIME, wanted));
+        } else {
+            self.shares = before;
         }
         self.restart(now);
         has_changed
@@ -295,7 +308,13 @@ mod tests {
         for step in 0..40 {
             let now = 10.0 * f64::from(step);
             observe(&mut division, now, &speeds);
-            changes += u32::from(division.rebalance(Seconds::new(now + 3.0)));
+            if division.rebalance(Seconds::new(now + 3.0)) {
+                changes += 1;
+                let lowered: f64 = caps(&division).iter().sum();
+                assert!(lowered < 399.0, "{lowered}");
+                assert!(!division.rebalance(Seconds::new(now + 3.1)));
+                assert!(division.rebalance(Seconds::new(now + 3.6)));
+            }
         }
         let found = caps(&division);
         let speed = |gpu: usize| speeds[gpu] * (found[gpu] - 20.0).sqrt();
