@@ -23,8 +23,8 @@ use crate::fixed::{MAX_EXCESS, excess_share, settled_rate};
 
 /// The length of a hold and of the runs with which it is compared.
 const HOLD_TIME: Seconds = Seconds::new(240.0);
-/// The total caps, as shares of the sum of the default caps.
-const CAP_SHARES: [f64; 3] = [0.6, 0.75, 0.9];
+/// The total caps, as shares of what the job draws without a cap.
+const CAP_SHARES: [f64; 3] = [0.7, 0.8, 0.9];
 /// The number of random mixes.
 const MIXES: u64 = 20;
 /// The number of combinations that are simulated.
@@ -137,7 +137,19 @@ fn server(mix: GpuMix) -> Result<SimulatedServer> {
     Ok(SimulatedServer::from_profiles(mix.gpus, mix.workload)?)
 }
 
-/// Compares both holds of a job with the best fixed combination; `None` if the caps cannot be that low.
+/// What a job draws at its default caps, with the largest batch that fits into memory.
+fn uncapped_power(server: &SimulatedServer) -> Result<Watts> {
+    let highest: Vec<Watts> = server.cap_ranges().iter().map(|one| one.highest).collect();
+    for batch in [LARGEST_BATCH, 128, 64, 16] {
+        if let Some((_, powers)) = server.steady(batch, &highest)? {
+            return Ok(powers.into_iter().sum());
+        }
+    }
+    anyhow::bail!("no batch fits into memory")
+}
+
+/// Compares both holds of a job with the best fixed combination; `None` if the caps cannot be that low, or if no combination
+/// keeps the cap.
 fn compare(
     name: &str,
     server: &SimulatedServer,
@@ -145,7 +157,7 @@ fn compare(
     seed: u64,
 ) -> Result<Option<Comparison>> {
     let range = CapDivision::range(&server.cap_ranges());
-    let cap = range.highest * share;
+    let cap = uncapped_power(server)? * share;
     if cap < range.lowest {
         return Ok(None);
     }
@@ -158,10 +170,14 @@ fn compare(
         };
         Ok(results_of(&server.hold(config, &conditions)?))
     };
+    let best = best_rate(server, cap, seed)?;
+    if best <= 0.0 {
+        return Ok(None);
+    }
     Ok(Some(Comparison {
         name: name.to_owned(),
         cap: cap.get(),
-        best: best_rate(server, cap, seed)?,
+        best,
         same: held(SettingsScope::Same)?,
         each: held(SettingsScope::Each)?,
     }))

@@ -133,11 +133,15 @@ impl GpuGroup {
         }
     }
 
-    /// Moves watts to the GPUs that need them. Returns whether caps are to be set anew.
-    pub fn rebalance(&mut self, now: Seconds) -> bool {
-        self.division
-            .as_mut()
-            .is_some_and(|division| division.rebalance(now))
+    /// Moves watts to the GPUs that need them, unless the total is above `limit`. Returns whether caps are to be set anew.
+    pub fn rebalance(&mut self, now: Seconds, limit: Watts) -> bool {
+        let division = self.division.as_mut();
+        division.is_some_and(|division| division.rebalance(now, limit))
+    }
+
+    /// Whether watts have moved, at the first call after they no longer do.
+    pub fn take_balanced(&mut self) -> Option<bool> {
+        self.division.as_mut().and_then(CapDivision::take_balanced)
     }
 
     /// The settings of each GPU for a setting of the control algorithm.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sweetspot_control::hold::{CapOn, DeviceKnob, HoldConfig, HoldMode, Holder};
+use sweetspot_control::tune::SettingsScope;
 use sweetspot_device::{
     Amount, Clock, Descriptor, HostDevice, MigSlices, Moment, MonotonicClock, SensorKind, Settings,
 };
@@ -307,6 +308,7 @@ pub(super) fn hold_config(
         (HoldKnob::Auto, Some(range)) => HoldConfig::with_device_cap(cap, batches, range),
         (_, range) => HoldConfig::new(mode, cap, batches, request.device_knob(devices, range)?),
     };
+    config.is_balancing = devices.len() > 1 && request.scope == SettingsScope::Each;
     config.cap_on = request.cap_on;
     config.goal = request.goal;
     config.latency_p99 = request.latency_p99;

@@ -39,10 +39,14 @@ pub struct SimulatedService {
 
 impl SimulatedService {
     /// The command that would be run on a simulated host.
-    fn command(&self) -> Vec<String> {
+    fn command(&self, gpus: usize) -> Vec<String> {
         let words = ["sweetspot", "sim-workload", "--network", &self.network];
         let words = words.into_iter().chain(["--infer", "--serve"]);
-        words.map(str::to_owned).collect()
+        let mut words: Vec<String> = words.map(str::to_owned).collect();
+        if gpus > 1 {
+            words.extend(["--ranks".to_owned(), gpus.to_string()]);
+        }
+        words
     }
 }
 
@@ -78,7 +82,7 @@ pub fn hold_simulated(
     let summary = outcome.summary;
     let settled = summary.settle_time;
     let mut result = HoldResult {
-        command: service.command(),
+        command: service.command(devices.len()),
         machine: Machine {
             simulated: true,
             ..Machine::detect(None)

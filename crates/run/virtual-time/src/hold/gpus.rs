@@ -1,5 +1,6 @@
 //! The GPUs of a simulated run of `hold`: they run a batch together and wait for the slowest one.
 
+use sweetspot_control::hold::HoldEvent;
 use sweetspot_quantity::{Ratio, Seconds, Watts};
 use sweetspot_sim::{Limits, Load, State, Variation};
 
@@ -156,7 +157,7 @@ impl HoldSimulation<'_> {
 
     /// Moves watts between GPUs, if a power reading that ends at `to` shows that some have too many.
     pub(super) fn balance_gpus(&mut self, to: f64) {
-        let mut has_changed = false;
+        let (mut has_changed, mut balanced) = (false, None);
         if let Some(division) = &mut self.division {
             let now = Seconds::new(to);
             for (index, gpu) in self.gpus.iter_mut().enumerate() {
@@ -164,13 +165,17 @@ impl HoldSimulation<'_> {
                 division.record_power(index, &power_reading(to - READING_PERIOD, to, power));
                 division.record_throttle(index, now, gpu.is_capped);
             }
-            has_changed = division.rebalance(now);
+            has_changed = division.rebalance(now, self.holder.config().cap);
+            balanced = division.take_balanced();
         }
         for gpu in &mut self.gpus {
             (gpu.reading_energy, gpu.is_capped) = (0.0, false);
         }
         if has_changed {
             self.set_gpus();
+        }
+        if let Some(has_changed) = balanced {
+            self.send(HoldEvent::Balanced { has_changed });
         }
     }
 }

@@ -84,6 +84,8 @@ impl<'a> HoldSimulation<'a> {
         let seed = Seed::new(conditions.seed);
         let mut statistics = HoldStatistics::new(config.cap, config.cap_on);
         statistics.start(Seconds::ZERO);
+        let mut config = config;
+        config.is_balancing = server.is_balancing(&conditions.caps_of_gpus);
         let holder = Holder::new(config)?;
         let setting = holder.setting();
         let script = conditions.script.iter();

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use sweetspot_control::hold::{CapDivision, CapRange, HoldConfig, HoldSetting};
+use sweetspot_control::tune::SettingsScope;
 use sweetspot_device::{Descriptor, Device, VirtualClock};
 use sweetspot_predict::find_workload;
 use sweetspot_quantity::{Ratio, Seconds, Watts};
@@ -201,6 +202,11 @@ impl SimulatedServer {
             RunningGpu::new(gpu, Variation::draw(gpu.profile.noise, own))
         })
         .collect()
+    }
+
+    /// Whether watts may move between the GPUs.
+    pub(super) fn is_balancing(&self, caps: &CapsOfGpus) -> bool {
+        self.gpus.len() > 1 && *caps == CapsOfGpus::Divided(SettingsScope::Each)
     }
 
     /// How `hold` divides a total power cap among the GPUs; `None` if their caps are fixed, or if there is one GPU.

@@ -41,9 +41,15 @@ impl HoldLoop<'_> {
                 self.take_reading(run, now, gpu, reading);
             }
         }
-        if !self.is_restored && run.interrupted().is_none() && self.group.rebalance(now) {
+        if self.is_restored || run.interrupted().is_some() {
+            return;
+        }
+        if self.group.rebalance(now, self.history.cap()) {
             let setting = self.holder.setting();
             self.write_setting(run, &setting, Knob::PowerCap);
+        }
+        if let Some(has_changed) = self.group.take_balanced() {
+            self.step(run, now, HoldEvent::Balanced { has_changed });
         }
     }
 
