@@ -134,10 +134,13 @@ fn rows(result: &HoldResult) -> Table {
     );
     add(
         "at the end",
-        result
-            .settings
-            .last()
-            .map(|(_, setting)| setting_text(setting)),
+        result.settings.last().map(|(_, setting)| {
+            let together = match setting.power_cap.filter(|_| result.gpus.len() > 1) {
+                Some(_) => " together",
+                None => "",
+            };
+            format!("{}{together}", setting_text(setting))
+        }),
     );
     rows
 }

@@ -97,6 +97,16 @@ impl HoldLoop<'_> {
         }
     }
 
+    /// Names the GPUs of several whose power is not read; `None` if there is one GPU.
+    pub(super) fn silent_gpus(&self) -> Option<String> {
+        let is_silent =
+            |gpu: &usize| self.now - self.readings_of[*gpu].last_update > STUCK_AFTER * 2.0;
+        let silent = (0..self.readings_of.len()).filter(is_silent);
+        let names: Vec<String> = silent.map(|gpu| self.group.name(gpu)).collect();
+        let is_several = self.readings_of.len() > 1 && !names.is_empty();
+        is_several.then(|| format!("no readings of {}", names.join(" and ")))
+    }
+
     /// Processes the power limits of the GPUs, once those of all are known: their sum counts.
     fn take_limits(&mut self, run: &mut RunInProgress<'_, '_>, now: Seconds) {
         let limits = self.readings_of.iter().map(|one| one.limit);

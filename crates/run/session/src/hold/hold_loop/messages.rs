@@ -64,7 +64,13 @@ impl HoldLoop<'_> {
         if *notice == HoldNotice::FeasibleAgain {
             self.infeasible_cap = None;
         }
-        self.notify(notice_message(notice));
+        let mut message = notice_message(notice);
+        if matches!(notice, HoldNotice::SensorStopped { .. })
+            && let Some(silent) = self.silent_gpus()
+        {
+            message = format!("{message} ({silent})");
+        }
+        self.notify(message);
     }
 
     /// Shows a message to the user and stores it with the result.
