@@ -311,7 +311,7 @@ Examples:
   sweetspot hold --below 300W -- python serve.py
   sweetspot hold --below 300W --latency-p99 20ms --batches 1,2,4,8,16,32 -- python serve.py
   sweetspot hold --cap-file /run/power-cap --export-json held.json -- python serve.py
-  sweetspot hold --below 900W --device 0,1 -- vllm-server --tensor-parallel-size 2
+  sweetspot hold --below 900W --device 0,1 -- python serve.py --tensor-parallel 2
   sweetspot hold set 250W
   sweetspot hold --below 450W --simulate h200 --network model.onnx
   sweetspot simulate --gpu nvidia_h200 -- sweetspot hold --below 300W -- sweetspot sim-workload \\

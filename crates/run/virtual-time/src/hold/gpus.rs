@@ -175,6 +175,7 @@ impl HoldSimulation<'_> {
             self.set_gpus();
         }
         if let Some(has_changed) = balanced {
+            self.statistics.continue_settling(Seconds::new(to));
             self.send(HoldEvent::Balanced { has_changed });
         }
     }

@@ -49,6 +49,9 @@ impl HoldLoop<'_> {
             self.write_setting(run, &setting, Knob::PowerCap);
         }
         if let Some(has_changed) = self.group.take_balanced() {
+            if self.served.is_some() {
+                self.statistics.continue_settling(now);
+            }
             self.step(run, now, HoldEvent::Balanced { has_changed });
         }
     }
