@@ -1,9 +1,12 @@
 //! Unlike and unequal GPUs that work on one job.
 
 use anyhow::Result;
-use sweetspot_quantity::{Ratio, Seconds};
+use sweetspot_quantity::{Celsius, Ratio, Seconds};
 use sweetspot_sim::{GpuProfile, Variant, Workload, find_gpu, find_workload};
 use sweetspot_stats::Seed;
+
+/// How much hotter the air of an unequally cooled GPU is.
+const HOTTER: Celsius = Celsius::new(35.0);
 
 /// GPUs of one job and its workload.
 #[derive(Clone, Debug)]
@@ -54,6 +57,18 @@ pub fn unequal_pair(gpu: &str, network: &str, variant: &Variant) -> Result<GpuMi
     let study = gpu.1.study.clone();
     let mut workload = find_workload(network, study.as_deref(), variant)?;
     let gpus = vec![gpu.clone(), slower(gpu, 0.9, &mut workload)];
+    Ok(GpuMix { gpus, workload })
+}
+
+/// Two GPUs of one model, of which one is in the hot air of others: more of its power leaks.
+pub fn unequally_cooled_pair(gpu: &str, network: &str) -> Result<GpuMix> {
+    let gpu = find_gpu(gpu)?;
+    let workload = find_workload(network, gpu.1.study.as_deref(), &Variant::default())?;
+    let mut hot = gpu.clone();
+    let thermal = &mut hot.1.thermal;
+    thermal.ambient = thermal.ambient + HOTTER;
+    thermal.at_default_cap = thermal.at_default_cap + HOTTER;
+    let gpus = vec![gpu, hot];
     Ok(GpuMix { gpus, workload })
 }
 

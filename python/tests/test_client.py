@@ -1,81 +1,15 @@
-"""Runs programs with and without a link, each in its own process, and reads their rings."""
+"""Programs with and without a link: phases, items, values, threads and bad input."""
 
 import os
 import struct
 import subprocess
 import sys
-import tempfile
-import textwrap
 import unittest
 
-SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "src")
-KINDS = {1: "+", 2: "-", 3: "items", 4: "value", 5: "="}
-
-FAKE_EVENTS = """
-import time
-class Event:
-    delay = 0
-    def __init__(self, enable_timing=False): assert enable_timing
-    def record(self): self.at = time.monotonic_ns() + Event.delay
-    def query(self): return time.monotonic_ns() >= self.at
-    def synchronize(self):
-        while not self.query(): pass
-    def elapsed_time(self, other): return (other.at - self.at) / 1e6
-"""
+from linked_programs import SOURCE, LinkedPrograms, control
 
 
-def control(folder, capacity=1024, version=1, batch=0, tuning=0):
-    data = struct.pack("<8sIIII", b"SWSPCTRL", version, 64, 32, capacity).ljust(64, b"\0")
-    with open(os.path.join(folder, "control"), "wb") as file:
-        file.write(data + struct.pack("<QQ", batch, tuning).ljust(256, b"\0"))
-
-
-def read(path):
-    """Reads the records of a ring that fit into one lap, and its header."""
-    with open(path, "rb") as file:
-        data = file.read()
-    capacity, slots = struct.unpack_from("<II", data, 20)
-    names = []
-    for slot in range(slots):
-        at = 256 + slot * 128
-        names.append(data[at + 1 : at + 1 + data[at]].decode())
-    records = []
-    for place in range(capacity):
-        at, value, word, _, sequence = struct.unpack_from("<QQIIQ", data, 256 + slots * 128 + place * 32)
-        if sequence != place + 1:
-            break
-        records.append((KINDS[word >> 16], names[word & 0xFFFF], at, value))
-    lost, refused, closed = struct.unpack_from("<QQQ", data, 128)
-    pid, tid = struct.unpack_from("<II", data, 56)
-    (rank,) = struct.unpack_from("<I", data, 36)
-    return records, {"lost": lost, "refused": refused, "closed": closed, "pid": pid, "tid": tid, "rank": rank}
-
-
-class Client(unittest.TestCase):
-    def setUp(self):
-        place = tempfile.TemporaryDirectory()
-        self.addCleanup(place.cleanup)
-        self.folder = place.name
-
-    def run_program(self, text, link=True, **environment):
-        variables = {k: v for k, v in os.environ.items() if k not in ("RANK", "LOCAL_RANK", "SWEETSPOT_LINK")}
-        variables.update(PYTHONPATH=SOURCE, **environment)
-        if link:
-            variables["SWEETSPOT_LINK"] = self.folder
-        program = "import sweetspot as s\n" + textwrap.dedent(text)
-        done = subprocess.run([sys.executable, "-c", program], env=variables, capture_output=True, text=True, timeout=60)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        self.errors = done.stderr
-        return done.stdout.strip()
-
-    def rings(self):
-        names = sorted(name for name in os.listdir(self.folder) if name.startswith("ring-"))
-        return [read(os.path.join(self.folder, name)) for name in names]
-
-    def marks(self):
-        ((records, _),) = self.rings()
-        return [kind + name for kind, name, _, _ in records]
-
+class Client(LinkedPrograms):
     def test_without_a_link_every_call_does_nothing(self):
         out = self.run_program(
             """
@@ -171,92 +105,6 @@ class Client(unittest.TestCase):
             """
         )
         self.assertEqual(self.marks(), ["+a", "-a"])
-
-    def test_sync_is_called_before_each_time(self):
-        control(self.folder)
-        out = self.run_program(
-            """
-            import time
-            calls = []
-            def sync(): time.sleep(0.02); calls.append(1)
-            with s.phase("gpu", sync=sync): pass
-            try:
-                with s.phase("gpu", sync=sync): raise KeyError
-            except KeyError: pass
-            print(len(calls))
-            """
-        )
-        self.assertEqual(out, "3")
-        ((records, _),) = self.rings()
-        self.assertGreater(records[1][2] - records[0][2], 19_000_000)
-
-    def test_device_events_are_written_when_they_are_complete(self):
-        control(self.folder)
-        self.run_program(
-            FAKE_EVENTS
-            + textwrap.dedent(
-                """
-                Event.delay = 200_000_000
-                with s.phase("warm", events=Event): pass
-                start = time.monotonic_ns()
-                with s.phase("outer", events=Event):
-                    with s.phase("inner", events=Event): time.sleep(0.01)
-                assert time.monotonic_ns() - start < 150_000_000, "it blocked"
-                s.progress(1)
-                time.sleep(0.25)
-                s.progress(2)
-                with s.phase("last", events=Event): pass
-                """
-            )
-        )
-        ((records, _),) = self.rings()
-        marks = [kind + name for kind, name, _, _ in records]
-        items = "items(other names)"
-        self.assertEqual([mark for mark in marks if mark != "=warm"], [items, items, "=inner", "=outer", "=last"])
-        spans = {name: (at, value) for kind, name, at, value in records if kind == "="}
-        begin, end = spans["inner"]
-        self.assertTrue(9_000_000 < end - begin < 150_000_000, end - begin)
-        self.assertTrue(spans["outer"][0] <= begin and end <= spans["outer"][1])
-        # The device is always 200 ms behind, and so is the anchor.
-        self.assertLess(spans["warm"][0], spans["outer"][0])
-
-    def test_events_lie_on_the_monotonic_clock(self):
-        control(self.folder)
-        out = self.run_program(
-            FAKE_EVENTS
-            + textwrap.dedent(
-                """
-                with s.phase("warm", events=Event): pass
-                a = time.monotonic_ns()
-                with s.phase("gpu", events=Event): time.sleep(0.01)
-                print(a, time.monotonic_ns())
-                """
-            )
-        )
-        first, last = map(int, out.split())
-        ((records, _),) = self.rings()
-        spans = {name: (at, value) for kind, name, at, value in records}
-        self.assertAlmostEqual(spans["gpu"][0], first, delta=50_000_000)
-        self.assertAlmostEqual(spans["gpu"][1], last, delta=50_000_000)
-
-    def test_failing_events_are_lost_and_reported(self):
-        control(self.folder)
-        self.run_program(
-            FAKE_EVENTS
-            + textwrap.dedent(
-                """
-                with s.phase("a", events=Event): pass
-                Event.elapsed_time = lambda self, other: 1 / 0
-                with s.phase("b", events=Event): pass
-                def broken(enable_timing): raise RuntimeError("no device")
-                with s.phase("c", events=broken): pass
-                s.progress(1)
-                """
-            )
-        )
-        ((records, header),) = self.rings()
-        self.assertEqual(header["lost"], 2)
-        self.assertIn("phase is lost", self.errors)
 
     def test_names_of_any_kind(self):
         control(self.folder)

@@ -6,7 +6,7 @@ import sys
 import tempfile
 import unittest
 
-from test_client import SOURCE, control, read
+from linked_programs import SOURCE, control, read
 
 EXAMPLE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../examples/pytorch")
 

@@ -1,7 +1,9 @@
 //! `tune` on several GPUs of one job: one setting for all GPUs against one for each.
 
 use anyhow::Result;
-use sweetspot_benchmarks::mixes::{GpuMix, pascal_and_maxwell, random_mix, unequal_pair};
+use sweetspot_benchmarks::mixes::{
+    GpuMix, pascal_and_maxwell, random_mix, unequal_pair, unequally_cooled_pair,
+};
 use sweetspot_control::tune::{SettingsScope, TuneKnob, TuneRequest, TuneSpace, TunedJob};
 use sweetspot_decide::search::StrategyName;
 use sweetspot_decide::{Criteria, Objective};
@@ -51,6 +53,8 @@ pub fn compare_settings(first: u64, mixes: u64, knob: TuneKnob) -> Result<()> {
             }
             cases.push((name, job(mix)?));
         }
+        let name = format!("2 x {gpu}, second in air that is 35 degrees hotter, {network}");
+        cases.push((name, job(unequally_cooled_pair(gpu, network)?)?));
     }
     print_comparisons("unlike and unequal GPUs", &compare_all(cases, knob, first)?);
     let cases: Result<Vec<_>> = (first..first + mixes)

@@ -234,14 +234,7 @@ fn an_earlier_choice_is_confirmed_sooner() {
     let job = job("v100", &["resnet50"]);
     let request = request(Objective::Edp, 1);
     let first = run(&request, &job).unwrap();
-    let load = first.tuned.last_choice().unwrap();
-    let place = load.choice.unwrap();
-    let earlier = EarlierChoice {
-        settings: first.settings[place],
-        gain: load.gain.unwrap(),
-        expected_regret: load.expected_regret,
-    };
-    let second = tune(&request, &job, Some(earlier), &mut |_, _| {}).unwrap();
+    let second = tune(&request, &job, first.lasting_choice(), &mut |_, _| {}).unwrap();
     assert_eq!(first.choice(), second.choice());
     let evaluations = |tuned: &TunedJob| tuned.tuned.loads[0].evaluations;
     assert_eq!(evaluations(&second), 2);
@@ -249,6 +242,44 @@ fn an_earlier_choice_is_confirmed_sooner() {
     let confirmed =
         |(_, notice): &(Seconds, TuneNotice)| matches!(notice, TuneNotice::RememberedConfirmed(_));
     assert!(second.tuned.notices.iter().any(confirmed));
+}
+
+#[test]
+fn earlier_settings_of_unlike_gpus_are_confirmed_sooner() {
+    let names = ["titan_x_pascal", "titan_x_maxwell"];
+    let gpus = names.map(|name| find_gpu(name).unwrap()).to_vec();
+    let workload = find_workload("resnet_im", Some("multi_gpu_2018"), &Variant::default()).unwrap();
+    let job = JobSequence::on_gpus(gpus, vec![workload], JOB).unwrap();
+    let criteria = Criteria {
+        limits: vec!["time<=+5%".parse().unwrap()],
+        ..Criteria::from(Objective::Energy)
+    };
+    let request = request(criteria, 7);
+    let first = run(&request, &job).unwrap();
+    let found = |tuned: &TunedJob| {
+        tuned
+            .differing_settings(tuned.choice().unwrap())
+            .map(<[_]>::to_vec)
+    };
+    let earlier = first.lasting_choice().unwrap();
+    assert!(found(&first).is_some() && earlier.each == found(&first));
+    let second = tune(&request, &job, Some(earlier.clone()), &mut |_, _| {}).unwrap();
+    assert_eq!(found(&second), found(&first));
+    let balanced_at = |tuned: &TunedJob| {
+        let mut notices = tuned.tuned.notices.iter();
+        let found = notices.find(|(_, notice)| matches!(notice, TuneNotice::Balanced { .. }));
+        found.unwrap().0.get()
+    };
+    let (first_time, second_time) = (balanced_at(&first), balanced_at(&second));
+    assert!(
+        second_time < 0.5 * first_time,
+        "{first_time} s, {second_time} s"
+    );
+    // Settings that do not fit the job are searched for again.
+    let each = earlier.each.map(|each| each.into_iter().rev().collect());
+    let swapped = EarlierChoice { each, ..earlier };
+    let third = tune(&request, &job, Some(swapped.clone()), &mut |_, _| {}).unwrap();
+    assert!(found(&third).is_some() && found(&third) != swapped.each);
 }
 
 #[test]

@@ -94,6 +94,17 @@ impl Balancer {
         balancer
     }
 
+    /// Ends the search with settings that an earlier one found. None of them is raised.
+    pub(super) fn finish_with(&mut self, levels: &Levels) {
+        let lower = self
+            .first
+            .iter()
+            .zip(levels)
+            .map(|(first, level)| *first.max(level));
+        self.levels = lower.collect();
+        self.gpu = self.ladders.len();
+    }
+
     /// The settings to measure next; `None` if all GPUs have been tried.
     pub(super) fn next(&self) -> Option<Levels> {
         (self.gpu < self.ladders.len()).then(|| {

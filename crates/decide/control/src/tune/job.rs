@@ -5,7 +5,7 @@ use sweetspot_decide::search::StrategyName;
 use sweetspot_device::{Descriptor, Settings};
 use sweetspot_quantity::{Joules, Seconds, Watts};
 
-use super::{SettingsScope, TuneKnob, TuneOutcome, TuneSpace};
+use super::{EarlierChoice, GiveUpReason, SettingsScope, TuneKnob, TuneOutcome, TuneSpace};
 
 /// The result of tuning a job, with the settings and devices that were used.
 #[derive(Clone, Debug)]
@@ -89,6 +89,25 @@ impl TunedJob {
     pub fn choice(&self) -> Option<usize> {
         let last = self.tuned.last_choice().or(self.tuned.loads.last());
         last?.choice
+    }
+
+    /// The choice for the job's last load, for a later run of the same job; `None` if there is none, or if the tuner gave
+    /// up for another reason than that another program changed a setting.
+    pub fn lasting_choice(&self) -> Option<EarlierChoice> {
+        let is_lasting = matches!(
+            self.tuned.gave_up,
+            None | Some(GiveUpReason::ChangedExternally(_))
+        );
+        let last = self.tuned.last_choice().filter(|_| is_lasting)?;
+        let point = last.choice.filter(|_| !last.outside_limits)?;
+        let balanced = &self.tuned.balanced;
+        let index = point.checked_sub(self.settings.len() - balanced.len());
+        Some(EarlierChoice {
+            settings: self.settings[point],
+            each: index.map(|index| balanced[index].settings.clone()),
+            gain: last.common_gain.or(last.gain)?,
+            expected_regret: last.expected_regret,
+        })
     }
 
     /// Whether no tried setting met the limits at the end of the job.

@@ -43,6 +43,7 @@ pub use window::{TuneWindow, WindowPurpose};
 
 use sweetspot_decide::Criteria;
 use sweetspot_decide::search::{SearchSpace, StrategyName};
+use sweetspot_device::Settings;
 use sweetspot_quantity::{Joules, Ratio, Seconds, Watts};
 
 use crate::limit::EvidenceSpan;
@@ -97,11 +98,13 @@ pub enum JobLength {
 }
 
 /// The choice of an earlier run of the same job.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct RememberedChoice {
     /// The index of the chosen point in the search space.
     pub point: usize,
-    /// By how much the objective was better than at the reference, as a share.
+    /// The settings of each GPU that were derived from that point; absent if all GPUs had the same setting.
+    pub each: Option<Vec<Settings>>,
+    /// By how much the objective was better at that point than at the reference, as a share.
     pub gain: Ratio,
     /// By how much the chosen setting was expected to be worse than the true best one, as a share; absent if the
     /// strategy has no model.

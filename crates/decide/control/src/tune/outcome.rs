@@ -55,6 +55,8 @@ pub struct LoadOutcome {
     pub expected_regret: Option<Ratio>,
     /// By how much the objective at the choice is better than at the reference, as a share; absent if it is unknown.
     pub gain: Option<Ratio>,
+    /// The same for the setting for all GPUs from which the choice was derived; absent if all GPUs have the same setting.
+    pub common_gain: Option<Ratio>,
     /// The number of measurements that were passed to the strategy, the reference included.
     pub evaluations: usize,
     /// The savings for each item at the choice compared with the reference.

@@ -110,10 +110,12 @@ pub struct TuneRequest {
 }
 
 /// The settings that an earlier run of the same job chose.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct EarlierChoice {
-    /// The device settings that the earlier run chose.
+    /// The device settings that the earlier run chose for all GPUs.
     pub settings: Settings,
+    /// The settings of each GPU that were derived from them; absent if all GPUs had the same settings.
+    pub each: Option<Vec<Settings>>,
     /// By how much the objective was better at these settings than at the reference, as a fraction.
     pub gain: Ratio,
     /// By how much these settings were expected to be worse than the true best ones, as a fraction; absent if the
@@ -153,6 +155,7 @@ impl TuneRequest {
             remembered: earlier.and_then(|choice| {
                 Some(RememberedChoice {
                     point: space.find(&choice.settings)?,
+                    each: choice.each,
                     gain: choice.gain,
                     expected_regret: choice.expected_regret,
                 })

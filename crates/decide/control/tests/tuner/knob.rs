@@ -103,13 +103,14 @@ fn an_earlier_choice_of_the_other_knob_is_confirmed() {
     first.run(120.0);
     let load = first.finish().loads[0].clone();
     let remembered = RememberedChoice {
+        each: None,
         point: load.choice.unwrap(),
         gain: load.gain.unwrap(),
         expected_regret: load.expected_regret,
     };
     assert!((1..CAPS).contains(&remembered.point));
     let config = TuneConfig {
-        remembered: Some(remembered),
+        remembered: Some(remembered.clone()),
         ..auto_config()
     };
     let mut second = auto_job(config, MEMORY_BOUND);

@@ -216,6 +216,7 @@ fn a_remembered_choice_is_confirmed_or_not() {
         1.0 - value(best) / value(0)
     };
     good.remembered = Some(RememberedChoice {
+        each: None,
         point: best,
         gain: Ratio::new(truth),
         expected_regret: Some(Ratio::new(0.002)),
@@ -229,6 +230,7 @@ fn a_remembered_choice_is_confirmed_or_not() {
     assert_eq!(job.sets, [0, best]);
     let mut bad = test_config(Objective::Edp.into());
     bad.remembered = Some(RememberedChoice {
+        each: None,
         point: 10,
         gain: Ratio::new(0.2),
         expected_regret: None,

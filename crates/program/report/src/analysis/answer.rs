@@ -293,5 +293,18 @@ fn warnings(view: &StudyView<'_>) -> Vec<String> {
             "{count} configurations have a time of zero: they are left out."
         )),
     }
+    notes.extend(run_warnings(view));
     notes
+}
+
+/// Says how many runs have warnings, with the first one; `None` if no run has any.
+fn run_warnings(view: &StudyView<'_>) -> Option<String> {
+    let runs = || view.study.points.iter().flat_map(|point| &point.runs);
+    let warned = runs().filter(|run| !run.warnings.is_empty());
+    let first = warned.clone().next()?.warnings.first()?;
+    let (warned, all) = (warned.count(), runs().count());
+    Some(match warned {
+        1 => format!("1 of {all} runs has a warning: {first}."),
+        _ => format!("{warned} of {all} runs have warnings, such as: {first}."),
+    })
 }

@@ -67,6 +67,11 @@ impl UnfinishedRun {
             evaluate_with_others(&self.request, job, others, &recorded, &self.run);
         let mut record = self.record;
         record.warnings.extend(measured.warnings.iter().cloned());
+        if let Some(Err(problem)) = &measured.phases {
+            record
+                .warnings
+                .push(format!("no energy by phase: {problem}"));
+        }
         // The time and energy of ranks that do not work together are not those of the configuration.
         record.end = match &measured.disagreement {
             Some(problem) => RunEnding::Failed(Failure {

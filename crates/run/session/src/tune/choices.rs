@@ -22,7 +22,11 @@ pub struct Fingerprint {
 /// The settings that `tune` chose for a job, and their effect.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Choice {
+    /// The settings of all GPUs.
     pub settings: Settings,
+    /// The settings of each GPU that were derived from them; absent if all GPUs had the same settings.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub each: Option<Vec<Settings>>,
     /// The relative improvement of the objective over the reference settings; 0.1 is 10 %.
     pub gain: f64,
     /// The expected relative loss compared with the best settings; 0.01 is 1 %; `None` if it is unknown.
@@ -181,6 +185,7 @@ mod tests {
         let store = ChoiceStore::in_folder(&folder);
         let choice = Choice {
             settings: Settings::default(),
+            each: Some(vec![Settings::default(); 2]),
             gain: 0.1,
             expected_regret: Some(0.001),
             time_s: 600.0,

@@ -15,7 +15,7 @@ pub(crate) use ranks::RankJoin;
 
 use std::ffi::OsString;
 
-use sweetspot_control::tune::{GiveUpReason, TuneRequest, TunedJob, find_unsupported_criterion};
+use sweetspot_control::tune::{TuneRequest, TunedJob, find_unsupported_criterion};
 use sweetspot_decide::Criteria;
 use sweetspot_device::Descriptor;
 use sweetspot_quantity::Ratio;
@@ -122,22 +122,14 @@ fn remember(
     job: &TunedJob,
     observer: &mut dyn Observer,
 ) {
-    let Some(store) = store else { return };
-    if !matches!(
-        job.tuned.gave_up,
-        None | Some(GiveUpReason::ChangedExternally(_))
-    ) {
-        return;
-    }
-    let last = job.tuned.last_choice().filter(|load| !load.outside_limits);
-    let chosen = last.and_then(|load| Some((load.choice?, load.gain?, load.expected_regret)));
-    let Some((point, gain, expected_regret)) = chosen else {
+    let (Some(store), Some(chosen)) = (store, job.lasting_choice()) else {
         return;
     };
     let choice = Choice {
-        settings: job.settings[point],
-        gain: gain.get(),
-        expected_regret: expected_regret.map(Ratio::get),
+        settings: chosen.settings,
+        each: chosen.each,
+        gain: chosen.gain.get(),
+        expected_regret: chosen.expected_regret.map(Ratio::get),
         time_s: job.time.get(),
     };
     if let Err(problem) = store.remember(fingerprint, &choice) {

@@ -158,6 +158,7 @@ fn tuner_config(
     };
     let earlier = remembered.map(|choice| EarlierChoice {
         settings: choice.settings,
+        each: choice.each,
         gain: Ratio::new(choice.gain),
         expected_regret: choice.expected_regret.map(Ratio::new),
     });

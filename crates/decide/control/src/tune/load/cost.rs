@@ -93,6 +93,10 @@ impl LoadSearch {
                 .choice
                 .and_then(|point| self.gain_at(config, point))
                 .map(Ratio::new),
+            common_gain: self
+                .common
+                .and_then(|point| self.gain_at(config, point))
+                .map(Ratio::new),
             evaluations: self.evaluations,
             savings,
             total_savings: None,

@@ -6,6 +6,7 @@ mod space;
 
 use sweetspot_decide::Outcome;
 use sweetspot_decide::search::{Evaluation, Noise, SearchOptions, Strategy};
+use sweetspot_device::Settings;
 
 use super::drift::Drift;
 use super::window::TuneWindow;
@@ -93,6 +94,8 @@ pub(super) struct LoadSearch {
     /// What limits the load at the reference; absent until the reference is measured.
     pub(super) limit: Option<LoadLimit>,
     pub(super) remembered: Option<RememberedChoice>,
+    /// The settings of each GPU that an earlier search found, if they are still to be checked.
+    pub(super) remembered_each: Option<Vec<Settings>>,
     pub(super) steady_since: Option<f64>,
     pub(super) reference: Option<TuneWindow>,
     pub(super) late_reference: LateReference,
@@ -163,6 +166,7 @@ impl LoadSearch {
             space: LoadSpace::Main,
             has_changed_knob: false,
             limit: None,
+            remembered_each: remembered.as_ref().and_then(|choice| choice.each.clone()),
             remembered,
             steady_since: None,
             reference: None,

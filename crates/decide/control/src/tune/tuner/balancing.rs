@@ -35,6 +35,8 @@ pub(super) struct Balancing {
     measured: Option<(TuneWindow, Balancer)>,
     /// Whether the settings that were found are being checked.
     is_check: bool,
+    /// Whether those settings are the ones that an earlier search found.
+    is_remembered: bool,
     corrections: usize,
     /// The point and the measurement of a check in which the job seemed slower, while the setting for all GPUs is
     /// measured again.
@@ -80,6 +82,7 @@ impl Tuner {
             base: point,
             measured: None,
             is_check: false,
+            is_remembered: false,
             corrections: 0,
             doubted: None,
             has_measured_again: false,
@@ -110,9 +113,14 @@ impl Tuner {
         };
         let Some((before, mut balancer)) = balancing.measured.take() else {
             self.load.record_window(window.clone());
-            let Some(balancer) = self.balancer(balancing.base, &window) else {
+            let Some(mut balancer) = self.balancer(balancing.base, &window) else {
                 return self.set(now, balancing.base, Task::Hold);
             };
+            let remembered = self.load.remembered_each.take();
+            if let Some(levels) = remembered.and_then(|settings| self.levels(&settings)) {
+                balancing.is_remembered = true;
+                balancer.finish_with(&levels);
+            }
             balancing.measured = Some((window, balancer));
             return self.try_next_gpu(now, balancing);
         };
@@ -176,7 +184,18 @@ impl Tuner {
             self.balancing = Some(balancing);
             return self.set(now, base, Task::Balance);
         }
-        if speed < MIN_SPEED || !is_allowed {
+        // The job is as fast as before, so that power shows what is saved, with a smaller error than energy for each item.
+        let saved = Ratio::new(1.0) - window.power / before.power;
+        let is_slower = speed < MIN_SPEED || !is_allowed;
+        if balancing.is_remembered && (is_slower || saved < Ratio::new(MIN_SAVING)) {
+            // What an earlier search found does not hold any more.
+            balancing.is_remembered = false;
+            balancing.is_check = false;
+            let balancer = self.balancer(balancing.base, &before);
+            balancing.measured = balancer.map(|balancer| (before, balancer));
+            return self.try_next_gpu(now, balancing);
+        }
+        if is_slower {
             balancing.corrections += 1;
             balancer.raise(speed.min(1.0));
             if balancing.corrections <= MAX_CORRECTIONS && balancer.has_lowered() {
@@ -188,8 +207,6 @@ impl Tuner {
             self.notify(now, TuneNotice::NotBalanced(BalanceFailure::Slower));
             return self.set(now, balancing.base, Task::Hold);
         }
-        // The job is as fast as before, so that power shows what is saved, with a smaller error than energy for each item.
-        let saved = Ratio::new(1.0) - window.power / before.power;
         if saved < Ratio::new(MIN_SAVING) {
             self.notify(now, TuneNotice::NotBalanced(BalanceFailure::NothingToSpare));
             return self.set(now, balancing.base, Task::Hold);
@@ -208,6 +225,16 @@ impl Tuner {
             (LoadSpace::Clocks, Some(clocks)) => Some(clocks),
             _ => Some(&ladders.main),
         }
+    }
+
+    /// The levels of these settings of the GPUs; `None` if a GPU does not have one of them.
+    fn levels(&self, settings: &[Settings]) -> Option<Levels> {
+        let ladders = self.ladders()?;
+        let level = |(ladder, own): (&GpuLadder, &Settings)| {
+            ladder.settings.iter().position(|settings| settings == own)
+        };
+        let levels: Option<Levels> = ladders.iter().zip(settings).map(level).collect();
+        levels.filter(|levels| levels.len() == ladders.len())
     }
 
     /// Creates the search for GPUs that have the setting of a point.

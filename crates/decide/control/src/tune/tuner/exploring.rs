@@ -136,11 +136,10 @@ impl Tuner {
             };
             return self.give_up(now, reason);
         }
-        if let Some(remembered) = self.load.remembered
-            && task == Task::Try
+        if task == Task::Try
+            && let Some(remembered) = self.load.remembered.take()
         {
-            self.load.remembered = None;
-            if self.confirms_remembered(now, remembered, &window) {
+            if self.confirms_remembered(now, &remembered, &window) {
                 let regret = remembered.expected_regret.map(Ratio::get);
                 self.load.set_choice(point, regret);
                 // The strategy has too few measurements to recommend another setting later.
@@ -221,7 +220,7 @@ impl Tuner {
     fn confirms_remembered(
         &mut self,
         now: f64,
-        remembered: RememberedChoice,
+        remembered: &RememberedChoice,
         window: &TuneWindow,
     ) -> bool {
         let label = self.label(remembered.point);
@@ -264,11 +263,10 @@ impl Tuner {
     /// Sets the next point to measure, or ends exploring.
     pub(super) fn try_next(&mut self, now: f64) {
         self.account_until(now);
-        if let Some(remembered) = self.load.remembered {
-            if remembered.point != self.reference() && remembered.point < self.config.labels.len() {
-                return self.set(now, remembered.point, Task::Try);
-            }
-            self.load.remembered = None;
+        let is_known = |point: usize| point != self.reference() && point < self.config.labels.len();
+        match self.load.remembered.as_ref().map(|choice| choice.point) {
+            Some(point) if is_known(point) => return self.set(now, point, Task::Try),
+            _ => self.load.remembered = None,
         }
         if let Some(stop) = self.cost_stop(now) {
             self.notify(now, TuneNotice::StoppedEarly(stop));

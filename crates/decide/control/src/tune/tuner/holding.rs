@@ -114,9 +114,11 @@ impl Tuner {
     fn retune_or_recheck(&mut self, now: f64, point: usize, since: f64) {
         let every = self.config.retune_every.map(Seconds::get);
         if every.is_some_and(|every| now - since >= every) {
-            let gain = self.load.gain_at(&self.config, point);
+            let common = self.load.common.unwrap_or(point);
+            let gain = self.load.gain_at(&self.config, common);
             let remembered = gain.map(|gain| RememberedChoice {
-                point: self.load.common.unwrap_or(point),
+                point: common,
+                each: self.settings_of_each(point).map(<[_]>::to_vec),
                 gain: Ratio::new(gain),
                 expected_regret: self.load.expected_regret().map(Ratio::new),
             });

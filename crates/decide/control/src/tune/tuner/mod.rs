@@ -76,7 +76,7 @@ impl Tuner {
             stage: Stage::New,
             point: None,
             requested: None,
-            load: LoadSearch::new(&config, None, config.remembered, true),
+            load: LoadSearch::new(&config, None, config.remembered.clone(), true),
             other_loads: Vec::new(),
             past_loads: Vec::new(),
             phase: CurrentPhase::default(),
@@ -276,7 +276,8 @@ impl Tuner {
             return;
         }
         self.load.record_rejection(&self.config, point);
-        self.load.remembered = self.load.remembered.filter(|before| before.point != point);
+        let remembered = self.load.remembered.take();
+        self.load.remembered = remembered.filter(|before| before.point != point);
         let is_reference = matches!(task, Task::Reference | Task::Recheck);
         if !is_reference && self.try_other_knob(now, reason) {
             return;
