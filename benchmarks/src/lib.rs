@@ -5,6 +5,7 @@
 )]
 
 pub mod curves;
+pub mod mixes;
 
 use sweetspot_decide::Objective;
 

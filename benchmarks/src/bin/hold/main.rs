@@ -1,7 +1,7 @@
 //! Evaluates how well `hold` respects a cap, in virtual time:
 //! `cargo run --release -p sweetspot-benchmarks --bin hold [PART]`.
 //!
-//! Parts: `jobs`, `caps`, `joint`, `sets`, `others`, `best`, `decision`; without a part, all of them run. `one` shows a single
+//! Parts: `jobs`, `caps`, `joint`, `sets`, `others`, `best`, `several`, `decision`; without a part, all of them run. `one` shows a single
 //! hold. About batch_sizer_2021: `dvfs [SENSOR] [ALPHA] [SEED]` compares the paper's algorithms with its baseline, `peaks` shows the
 //! highest reading of every batch size and clock in its jobs, and `figure-2` the readings of that figure.
 #![cfg_attr(
@@ -13,6 +13,7 @@ mod best;
 mod evaluation;
 mod fixed;
 mod published;
+mod several;
 
 use std::collections::BTreeSet;
 use std::time::Instant;
@@ -89,6 +90,10 @@ fn main() -> Result<()> {
     if is_requested("best") {
         let arguments: Vec<String> = std::env::args().skip(2).collect();
         best::run(&arguments)?;
+    }
+    if is_requested("several") {
+        let arguments: Vec<String> = std::env::args().skip(2).collect();
+        several::run(&arguments)?;
     }
     if let Some("one") = part.as_deref() {
         return run_one_hold();

@@ -1,12 +1,14 @@
 //! `tune` on several GPUs of one job: one setting for all GPUs against one for each.
 
 use anyhow::Result;
+use sweetspot_benchmarks::mixes::{
+    GpuMix, pascal_and_maxwell, random_mix, unequal_pair, unequally_cooled_pair,
+};
 use sweetspot_control::tune::{SettingsScope, TuneKnob, TuneRequest, TuneSpace, TunedJob};
 use sweetspot_decide::search::StrategyName;
 use sweetspot_decide::{Criteria, Objective};
-use sweetspot_quantity::{Celsius, Ratio, Seconds};
-use sweetspot_sim::{GpuProfile, Variant, Workload, find_gpu, find_workload};
-use sweetspot_stats::Seed;
+use sweetspot_quantity::{Ratio, Seconds};
+use sweetspot_sim::Variant;
 use sweetspot_virtual_time::{JobSequence, tune};
 
 /// The length of a job.
@@ -15,9 +17,6 @@ const JOB_TIME: Seconds = Seconds::new(1200.0);
 const LIMITS: [&str; 3] = ["time<=+1%", "time<=+5%", "time<=+10%"];
 /// Both ways of tuning a job take the same time if they differ by at most this share.
 const EQUAL_TIME: f64 = 0.01;
-
-/// How much hotter the air of an unequally cooled GPU is.
-const HOTTER: Celsius = Celsius::new(35.0);
 
 /// The results of one job at one limit, as shares of the time and energy at the reference.
 struct Comparison {
@@ -40,7 +39,7 @@ pub fn compare_settings(first: u64, mixes: u64, knob: TuneKnob) -> Result<()> {
     let mut cases = vec![];
     for network in ["cnn2d", "resnet_gait", "resnet_im"] {
         let name = format!("2 Pascal + 2 Maxwell, {network}");
-        cases.push((name, pascal_and_maxwell(network)?));
+        cases.push((name, job(pascal_and_maxwell(network)?)?));
     }
     for (gpu, network) in [("v100", "resnet50"), ("quadro_rtx_6000", "vgg19")] {
         for slow_first in [false, true] {
@@ -48,124 +47,30 @@ pub fn compare_settings(first: u64, mixes: u64, knob: TuneKnob) -> Result<()> {
                 "2 x {gpu}, {} 10 % slower, {network}",
                 if slow_first { "first" } else { "second" }
             );
-            cases.push((name, unequal_pair(gpu, network, slow_first)?));
+            let mut mix = unequal_pair(gpu, network, &Variant::default())?;
+            if slow_first {
+                mix.gpus.reverse();
+            }
+            cases.push((name, job(mix)?));
         }
         let name = format!("2 x {gpu}, second in air that is 35 degrees hotter, {network}");
-        cases.push((name, unequally_cooled_pair(gpu, network)?));
+        cases.push((name, job(unequally_cooled_pair(gpu, network)?)?));
     }
     print_comparisons("unlike and unequal GPUs", &compare_all(cases, knob, first)?);
-    let cases: Result<Vec<_>> = (first..first + mixes).map(random_mix).collect();
+    let cases: Result<Vec<_>> = (first..first + mixes)
+        .map(|number| {
+            let mix = random_mix(number)?;
+            Ok((format!("{number}: {}", mix.names()), job(mix)?))
+        })
+        .collect();
     print_comparisons("random mixes", &compare_all(cases?, knob, first)?);
     Ok(())
 }
 
-/// The two kinds of boards of multi_gpu_2018 in one job.
-fn pascal_and_maxwell(network: &str) -> Result<JobSequence> {
-    let (pascal, maxwell) = (find_gpu("titan_x_pascal")?, find_gpu("titan_x_maxwell")?);
-    let gpus = vec![pascal.clone(), pascal, maxwell.clone(), maxwell];
-    let workload = find_workload(network, Some("multi_gpu_2018"), &Variant::default())?;
+/// A job of [`JOB_TIME`] on a mix of GPUs.
+fn job(mix: GpuMix) -> Result<JobSequence> {
+    let GpuMix { gpus, workload } = mix;
     Ok(JobSequence::on_gpus(gpus, vec![workload], JOB_TIME)?)
-}
-
-/// A GPU that takes longer for the same work at the same clocks and power: `speed` is a share of its usual speed.
-fn slower(
-    (name, profile): (String, GpuProfile),
-    speed: f64,
-    workload: &mut Workload,
-) -> (String, GpuProfile) {
-    let slow = format!("{name} at {speed:.3}");
-    let on = &mut workload.profile.on;
-    if let Some(mut own) = on.iter().find(|own| own.gpu == name).cloned() {
-        own.gpu.clone_from(&slow);
-        own.core = own.core * (1.0 / speed);
-        own.memory = own.memory * (1.0 / speed);
-        on.push(own);
-    }
-    (slow, profile)
-}
-
-/// Two GPUs of one model, of which one is 10 % slower.
-fn unequal_pair(gpu: &str, network: &str, slow_first: bool) -> Result<JobSequence> {
-    let gpu = find_gpu(gpu)?;
-    let study = gpu.1.study.clone();
-    let mut workload = find_workload(network, study.as_deref(), &Variant::default())?;
-    let mut gpus = vec![gpu.clone(), slower(gpu, 0.9, &mut workload)];
-    if slow_first {
-        gpus.reverse();
-    }
-    Ok(JobSequence::on_gpus(gpus, vec![workload], JOB_TIME)?)
-}
-
-/// Two GPUs of one model, of which one is in the hot air of others: more of its power leaks.
-fn unequally_cooled_pair(gpu: &str, network: &str) -> Result<JobSequence> {
-    let gpu = find_gpu(gpu)?;
-    let workload = find_workload(network, gpu.1.study.as_deref(), &Variant::default())?;
-    let mut hot = gpu.clone();
-    let thermal = &mut hot.1.thermal;
-    thermal.ambient += HOTTER;
-    thermal.at_default_cap += HOTTER;
-    Ok(JobSequence::on_gpus(
-        vec![gpu, hot],
-        vec![workload],
-        JOB_TIME,
-    )?)
-}
-
-/// Two to eight GPUs of one to three models, whose speeds differ by up to 15 %, with a random workload.
-fn random_mix(number: u64) -> Result<(String, JobSequence)> {
-    let seed = Seed::new(11).label("random mix").number(number);
-    let draw = |label: &str, low: f64, high: f64| low + (high - low) * seed.label(label).uniform();
-    let models = [
-        "tesla_v100_sxm2_16gb",
-        "quadro_rtx_6000",
-        "titan_x_pascal",
-        "titan_x_maxwell",
-        "gtx_2080ti",
-        "tesla_p40",
-        "tesla_p100",
-    ];
-    let kinds = draw("kinds", 1.0, 4.0) as usize;
-    let count = (draw("count", 2.0, 9.0) as usize).max(kinds);
-    let kind = |index: usize| {
-        let drawn = draw(&format!("kind {}", index % kinds), 0.0, models.len() as f64);
-        models[drawn as usize]
-    };
-    let mut workload = random_workload(seed, kind(0), &models)?;
-    let mut gpus = Vec::new();
-    for index in 0..count {
-        let speed = draw(&format!("speed {index}"), 0.85, 1.0);
-        gpus.push(slower(find_gpu(kind(index))?, speed, &mut workload));
-    }
-    let names: Vec<&str> = gpus.iter().map(|(name, _)| name.as_str()).collect();
-    let name = format!("{number}: {}", names.join(", "));
-    Ok((name, JobSequence::on_gpus(gpus, vec![workload], JOB_TIME)?))
-}
-
-/// A workload with random shares of host, core and memory time on its first GPU.
-fn random_workload(seed: Seed, gpu: &str, models: &[&str]) -> Result<Workload> {
-    let draw = |label: &str, low: f64, high: f64| low + (high - low) * seed.label(label).uniform();
-    let mut workload = find_workload("resnet50", Some("power_capping_2022"), &Variant::default())?;
-    let item = draw("item", 0.5e-3, 8e-3);
-    let host = draw("host", 0.02, 0.25);
-    let core = draw("core", 0.3, 0.9);
-    workload.profile.memory.per_item = workload.profile.memory.per_item * 0.1;
-    let mut on = workload.profile.on[0].clone();
-    on.host = Seconds::new(item * host);
-    on.switching = Ratio::new(draw("switching", 0.7, 1.3));
-    let first = find_gpu(gpu)?.1;
-    let arithmetic = |gpu: &GpuProfile| gpu.core.units as f64 * gpu.core.default.get();
-    workload.profile.on = Vec::new();
-    for model in models {
-        let (name, profile) = find_gpu(model)?;
-        let own = &mut on.clone();
-        own.gpu = name;
-        let core_time = item * (1.0 - host) * core * arithmetic(&first) / arithmetic(&profile);
-        let bandwidth = first.memory.bandwidth / profile.memory.bandwidth;
-        own.core = Seconds::new(core_time);
-        own.memory = Seconds::new(item * (1.0 - host) * (1.0 - core)) * bandwidth;
-        workload.profile.on.push(own.clone());
-    }
-    Ok(workload)
 }
 
 /// Tunes every job with every limit in both ways.

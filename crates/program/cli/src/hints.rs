@@ -282,7 +282,6 @@ fn hint_for_hold(error: &HoldError) -> Option<&'static str> {
         HoldError::NoCap => Some("give --below 150W, --below device or --cap-file FILE"),
         HoldError::FixedBatch(_) => Some("give --batches in place of --fixed-batch"),
         HoldError::ReadOnly(_) => Some(READ_ONLY),
-        HoldError::SeveralGpus(_) => Some("give --device"),
         HoldError::SlowSensor { .. } => Some("give --cap-on mean:1s"),
         HoldError::NotPermitted { .. } => Some(NEEDS_ROOT),
         _ => None,

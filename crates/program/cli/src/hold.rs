@@ -40,7 +40,7 @@ pub fn run(args: HoldArgs) -> Result<Outcome> {
     let held = match (&args.simulate, &args.network) {
         (Some(gpu), Some(network)) => {
             let service = SimulatedService {
-                gpu: gpu.clone(),
+                gpus: gpu.clone(),
                 network: network.clone(),
                 dataset: args.dataset.clone(),
                 time: args.seconds.unwrap_or(SIMULATED_TIME),
@@ -74,6 +74,7 @@ fn request(args: &HoldArgs, keep_stdout: bool) -> HoldRequest {
     let default_cap_on = mode.map_or_else(CapOn::default, HoldMode::default_cap_on);
     HoldRequest {
         device: args.device.clone(),
+        scope: args.settings,
         command: args.cmd.clone(),
         cap: args.below,
         cap_file: args.cap_file.clone(),
@@ -140,6 +141,6 @@ fn content(held: &HoldResult) -> Content<'_> {
 fn is_met(held: &HoldResult) -> bool {
     match held.verdict.is_met() {
         Some(is_met) => is_met,
-        None => held.summary.unread_time <= Seconds::ZERO,
+        None => held.summary.unread_time <= Seconds::ZERO && held.lost.is_empty(),
     }
 }

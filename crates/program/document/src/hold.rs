@@ -16,8 +16,19 @@ pub struct Hold {
     pub command: Vec<String>,
     /// The machine on which the program ran.
     pub machine: Machine,
-    /// The GPU whose power was limited.
+    /// The GPU whose power was limited; the first one if there are several.
     pub device: Device,
+    /// All GPUs whose power, summed up, was limited.
+    pub devices: Vec<HeldDevice>,
+    /// Whether several GPUs could get power caps of their own (`each`) or got the same (`same`); absent with one GPU.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scope: Option<String>,
+    /// The power caps of several GPUs with the times of their changes; absent if none were set.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub caps_of_devices: Vec<CapsOfDevices>,
+    /// The GPUs and ranks that were lost while the program ran; absent if there were none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub lost: Vec<String>,
     /// The knob that `hold` changed to stay below the cap, such as `batch`, or `joint` for batch and clock.
     pub knob: String,
     /// The name of the control algorithm that chose the settings.
@@ -40,7 +51,7 @@ pub struct Hold {
     /// The throughput after the setting stopped changing, in items per second.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub settled_items_per_s: Option<f64>,
-    /// The energy of the GPU from the first batch to the last; absent if it is unknown.
+    /// The energy of all GPUs from the first batch to the last; absent if it is unknown.
     #[serde(flatten)]
     pub energy: Option<HoldEnergy>,
     /// The energy of an item in joules.
@@ -155,6 +166,36 @@ pub struct Device {
     pub name: String,
 }
 
+/// One of the GPUs whose power was limited.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct HeldDevice {
+    /// The UUID of the GPU.
+    pub uuid: String,
+    /// The product name of the GPU.
+    pub name: String,
+    /// The energy of the GPU from the first batch to the last; absent if it is unknown.
+    #[serde(flatten)]
+    pub energy: Option<HoldEnergy>,
+    /// The mean power of the GPU from the first batch to the last, in watts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub power_w: Option<f64>,
+    /// The last power cap that `hold` set on the GPU, in watts; absent if it set none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub power_cap_w: Option<f64>,
+    /// The last core clock that `hold` set on the GPU, in MHz; absent if it set none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub core_clock_mhz: Option<f64>,
+}
+
+/// The power caps of several GPUs and the time from which they applied.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct CapsOfDevices {
+    /// The time from which the caps applied, in seconds since the first batch.
+    pub time_s: f64,
+    /// The power cap of each GPU in watts, in the order of `devices`.
+    pub caps_w: Vec<f64>,
+}
+
 /// The objective of `hold` among the settings whose power is below the cap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -165,10 +206,10 @@ pub enum Goal {
     EnergyPerItem,
 }
 
-/// The energy of the GPU during the run, and how it was measured.
+/// An energy during the run, and how it was measured.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct HoldEnergy {
-    /// The energy of the GPU in joules.
+    /// The energy in joules.
     pub energy_j: f64,
     /// The ends of the energy's 95 % confidence interval, in joules.
     pub interval95_j: [f64; 2],
@@ -193,7 +234,7 @@ pub struct Setting {
     /// The core clock in MHz; absent if `hold` does not set clocks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub core_clock_mhz: Option<f64>,
-    /// The power cap set on the GPU, in watts; absent if `hold` does not set caps.
+    /// The power cap set on the GPU, or the sum of those of several, in watts; absent if `hold` does not set caps.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub power_cap_w: Option<f64>,
 }

@@ -173,6 +173,9 @@ pub struct HoldConfig {
     pub knob: DeviceKnob,
     /// The lowest and the highest power cap of the device, if the levels of the knob follow [`HoldConfig::cap`].
     pub device_caps: Option<(Watts, Watts)>,
+    /// Whether [`HoldConfig::device_caps`] are those of several GPUs between which watts move at first, to those that the
+    /// others wait for. Until that has ended, their sum never exceeds [`HoldConfig::cap`].
+    pub is_balancing: bool,
     /// The power cap, which binds what [`HoldConfig::cap_on`] says.
     pub cap: Watts,
     /// The power of the device while the program is loaded and waits for work; absent if it is unknown.
@@ -221,6 +224,7 @@ impl HoldConfig {
             fixed_batch: 16,
             knob,
             device_caps: None,
+            is_balancing: false,
             cap,
             idle_power: None,
             latency_p99: None,

@@ -35,6 +35,11 @@ pub enum HoldEvent {
     },
     /// The device rejected a setting of this knob.
     SettingRejected(Knob),
+    /// Watts no longer move between the GPUs of a job.
+    Balanced {
+        /// Whether watts have moved at all: what was measured before is then no longer true.
+        has_changed: bool,
+    },
     /// Time passed without another event; the caller sends it regularly.
     Tick,
 }

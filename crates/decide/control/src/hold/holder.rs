@@ -170,6 +170,7 @@ impl Holder {
             } => self.on_queue(length, arrivals_per_s),
             HoldEvent::OutOfMemory { size } => self.on_out_of_memory(size),
             HoldEvent::SettingRejected(knob) => self.on_rejection(knob),
+            HoldEvent::Balanced { has_changed } => self.on_balanced(has_changed),
             HoldEvent::Tick => {}
         }
         self.check_timeouts();

@@ -106,7 +106,7 @@ impl JointSearch {
             },
             fixed_level: None,
             highest_level: usize::MAX,
-            exceeds_cap: config.device_caps.is_some(),
+            exceeds_cap: config.device_caps.is_some() && !config.is_balancing,
             trials: TrialBudget::new(config.device_caps.is_some()),
             lost: None,
         }
@@ -133,6 +133,13 @@ impl JointSearch {
             DeviceLevels::Clocks(clocks) => clocks.len(),
         };
         allowed.saturating_sub(1)
+    }
+
+    /// Allows the device's cap to be above the user's, if the mean power allows it.
+    pub fn allow_levels_above(&mut self, cap: f64) {
+        self.exceeds_cap = true;
+        self.update_highest_level(cap);
+        self.trials.reset();
     }
 
     /// Excludes this batch size and all larger ones, because they do not fit into memory.

@@ -24,6 +24,7 @@ mod candidate;
 mod cap_on;
 mod config;
 mod event;
+mod group;
 mod holder;
 mod joint_search;
 mod learning;
@@ -41,6 +42,7 @@ pub use config::{
     DeviceKnob, HoldConfig, HoldConfigError, HoldGoal, HoldMode, PowerSensor, fine_batches,
 };
 pub use event::{CompletedBatch, HoldEvent, PowerReading};
+pub use group::{CapDivision, CapRange, PowerSum};
 pub use holder::{Holder, UnusedPower, UnusedRemedy};
 pub use statistics::HoldStatistics;
 pub use summary::HoldSummary;

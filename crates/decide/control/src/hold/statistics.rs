@@ -25,7 +25,7 @@ const SINGLE_READING: Seconds = Seconds::new(0.5);
 /// Two readings that are further apart leave a gap, in which the power is unknown.
 const MAX_READING_GAP: f64 = 2.0;
 /// The number of bins of the histogram of power samples, each 1 W wide.
-const BINS: usize = 4096;
+const BINS: usize = 16_384;
 
 /// Collects the events of a run and computes its [`HoldSummary`].
 ///
@@ -53,6 +53,8 @@ pub struct HoldStatistics {
     changes: u64,
     windows: u64,
     settling: Settling,
+    /// When settling began: the time in seconds, and the number of measurement windows.
+    settling_from: (f64, u64),
     /// The mean powers after settling.
     settled: MeanPowers,
     /// The mean powers during settling.
@@ -84,6 +86,7 @@ impl HoldStatistics {
             changes: 0,
             windows: 0,
             settling: Settling::NotStarted,
+            settling_from: (0.0, 0),
             settled: MeanPowers::default(),
             before: MeanPowers::default(),
             pending: VecDeque::new(),
@@ -118,11 +121,17 @@ impl HoldStatistics {
 
     /// Starts settling again, because the cap or the load changed.
     pub fn restart_settling(&mut self, now: Seconds) {
+        self.settling_from = (now.get(), self.windows);
+        self.continue_settling(now);
+    }
+
+    /// Continues settling, because watts have moved between GPUs and settings are searched anew.
+    pub fn continue_settling(&mut self, now: Seconds) {
         self.count_pending();
         let now = now.get();
         self.advance_to(now);
         self.settling = Settling::InProgress(SettlingPeriod {
-            started_at: now,
+            started_at: self.settling_from.0,
             start_window: self.windows,
             last_change: now,
             last_change_window: self.windows,
@@ -173,7 +182,7 @@ impl HoldStatistics {
         if windows.saturating_sub(period.last_change_window) >= SETTLED_WINDOWS {
             self.settling = Settling::Settled {
                 time: period.last_change - period.started_at,
-                windows: period.last_change_window - period.start_window,
+                windows: period.last_change_window - self.settling_from.1,
             };
             self.count_pending();
         } else if windows.saturating_sub(period.start_window) >= SETTLING_DEADLINE {

@@ -140,7 +140,7 @@ fn descending<Q: Quantity>(domain: &Domain<Q>, default: Q, step: f64) -> Vec<Q> 
 
 /// The settings that a GPU gets when all GPUs of a job get these settings: values outside its range are replaced by its
 /// nearest ones, and its default cap and clock are never exceeded.
-pub(super) fn fit_to(device: &Descriptor, settings: &Settings) -> Settings {
+pub fn fit_to(device: &Descriptor, settings: &Settings) -> Settings {
     let cap = match (settings.power_cap, device.knob(Knob::PowerCap)) {
         (Some(cap), Some(KnobDescriptor::PowerCap(range))) => {
             Some(nearest_not_above(&range.domain, range.default, cap))

@@ -29,7 +29,7 @@ mod window;
 pub use criteria::{find_unsupported_criterion, needs_progress, progress_requirement};
 pub use job::{PointTable, TunedJob};
 pub use knob_choice::KnobChoice;
-pub use ladder::{GpuLadder, GpuLadders};
+pub use ladder::{GpuLadder, GpuLadders, fit_to};
 pub use notice::{BalanceFailure, EarlyStop, GiveUpReason, PROGRESS_HELP, TuneNotice};
 pub use outcome::{
     BalancedPoint, DailySavings, ExploringCost, LoadOutcome, RatioInterval, Savings, TuneOutcome,

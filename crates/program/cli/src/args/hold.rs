@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 use sweetspot_control::hold::CapOn;
+use sweetspot_control::tune::SettingsScope;
 use sweetspot_quantity::{Ratio, Seconds, Watts};
 use sweetspot_session::hold::{CapSource, parse_cap};
 use sweetspot_sim::Arrivals;
@@ -31,7 +32,8 @@ pub struct HoldArgs {
     #[command(subcommand)]
     pub command: Option<HoldCommand>,
 
-    /// The power cap: 150W, or `device` for the power limit that the device enforces at the moment.
+    /// The power cap: 150W, or `device` for the power limit that the device enforces at the moment. With several GPUs it
+    /// is the cap on the sum of their power, and `device` is the sum of their limits.
     #[arg(long, value_name = "WATTS|device", value_parser = parse_below, allow_hyphen_values = true)]
     pub below: Option<CapSource>,
 
@@ -63,9 +65,15 @@ pub struct HoldArgs {
     #[arg(long, value_name = "OBJ", value_enum, default_value_t = ObjectiveName::Throughput, hide_possible_values = true)]
     pub objective: ObjectiveName,
 
-    /// The GPU: an index or a UUID [default: the one in CUDA_VISIBLE_DEVICES, else the only one].
-    #[arg(long, value_name = "0|UUID")]
+    /// The GPUs that the program uses together: `all`, indices or UUIDs, separated by commas [default: those in
+    /// CUDA_VISIBLE_DEVICES, else all].
+    #[arg(long, value_name = "0,1|UUID")]
     pub device: Option<String>,
+
+    /// Whether several GPUs get the same power cap (same), or watts move from GPUs that wait to those that the others wait
+    /// for (each).
+    #[arg(long, value_name = "same|each", default_value_t = SettingsScope::Each)]
+    pub settings: SettingsScope,
 
     /// The control algorithm: robust; for comparison, the batch sizer of the paper batch_sizer_2021 as its algorithm is
     /// printed (paper), as its text describes it (text), or with readings that are cleared after each decision
@@ -128,10 +136,11 @@ pub struct HoldArgs {
     #[arg(long, value_name = "FILE")]
     pub export_svg: Option<PathBuf>,
 
-    /// Simulate this GPU and a program that serves requests on it in virtual time, in place of running a command.
+    /// Simulate these GPUs (h200, v100:2) and a program that serves requests on them in virtual time, in place of running a
+    /// command. Several GPUs divide each batch among them.
     #[arg(
         long,
-        value_name = "GPU",
+        value_name = "GPU[:N],...",
         requires = "network",
         conflicts_with_all = ["cmd", "device", "cap_file", "sensor", "patience"],
         help_heading = "Simulation"
@@ -302,6 +311,7 @@ Examples:
   sweetspot hold --below 300W -- python serve.py
   sweetspot hold --below 300W --latency-p99 20ms --batches 1,2,4,8,16,32 -- python serve.py
   sweetspot hold --cap-file /run/power-cap --export-json held.json -- python serve.py
+  sweetspot hold --below 900W --device 0,1 -- python serve.py --tensor-parallel 2
   sweetspot hold set 250W
   sweetspot hold --below 450W --simulate h200 --network model.onnx
   sweetspot simulate --gpu nvidia_h200 -- sweetspot hold --below 300W -- sweetspot sim-workload \\

@@ -123,7 +123,8 @@ pub struct SimWorkloadArgs {
     #[command(flatten)]
     pub variant: VariantArgs,
 
-    /// Number of ranks of a synchronous data-parallel job, one GPU each; all wait for the slowest.
+    /// Number of ranks, one GPU each: of a synchronous data-parallel job, or with --serve of a program whose GPUs divide each
+    /// batch among them. All wait for the slowest.
     #[arg(long, value_name = "N", default_value = "1")]
     pub ranks: NonZeroUsize,
 
@@ -137,7 +138,7 @@ pub struct SimWorkloadArgs {
 
     /// Serve requests: ask `hold` for the batch size before each batch, and report batch times, latencies and the
     /// length of the queue.
-    #[arg(long, requires = "infer", conflicts_with = "ranks")]
+    #[arg(long, requires = "infer")]
     pub serve: bool,
 
     /// When requests arrive: closed (the next one as soon as the last one is answered), poisson:RATE (requests per

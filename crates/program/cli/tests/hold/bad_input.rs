@@ -102,12 +102,6 @@ fn bad_input_is_rejected_in_one_line() {
         assert!(message.contains(why), "{args:?}: {message}");
         assert_eq!(message.lines().count(), 1, "{message}");
     }
-    let both = hold(&host, &["--below", "300W"], &["--", "true"]);
-    assert!(
-        stderr_text(&both).contains("hold works on one GPU"),
-        "{}",
-        stderr_text(&both)
-    );
     let missing = hold(
         &host,
         &["--below", "300W", "--device", "0"],

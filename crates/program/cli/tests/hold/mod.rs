@@ -7,3 +7,4 @@ mod edge_cases;
 mod failures;
 mod kills;
 mod knobs;
+mod several;

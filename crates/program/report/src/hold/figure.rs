@@ -1,8 +1,9 @@
 //! The figure of a run that `sweetspot hold` kept below a power cap.
 
-use sweetspot_quantity::Seconds;
+use sweetspot_quantity::{Seconds, Watts};
 use sweetspot_session::hold::{HoldResult, TimeSlice};
 
+use super::gpus::gpu_names;
 use crate::figure::{AxisKind, Chart, ChartAxis, Colour, Dot, Figure, Line, LineStyle};
 
 /// The assumed length of an interval in seconds, if the run has no intervals.
@@ -15,18 +16,25 @@ const MAX_LABELS: usize = 8;
 pub fn hold_figure(result: &HoldResult) -> Figure {
     let slices = &result.over_time;
     let width = slices.first().map_or(DEFAULT_WIDTH, |first| first.at.get());
+    let whose = if result.gpus.len() > 1 {
+        "their"
+    } else {
+        "its"
+    };
+    let mut charts = vec![
+        power(slices, width),
+        batch_size(result, width),
+        throughput(slices, width),
+    ];
+    charts.extend(caps_of_gpus(result));
     Figure {
         id: "hold".to_owned(),
-        title: format!("{}, held below its cap", result.device.name),
+        title: format!("{}, held below {} cap", gpu_names(result), whose),
         caption: format!(
             "Means of {width} s; the band is up to the highest reading. Knob {}, algorithm {}.",
             result.knob, result.mode
         ),
-        charts: vec![
-            power(slices, width),
-            batch_size(result, width),
-            throughput(slices, width),
-        ],
+        charts,
     }
 }
 
@@ -89,6 +97,41 @@ fn throughput(slices: &[TimeSlice], width: f64) -> Chart {
         lines: vec![line("", Colour::of(2), LineStyle::Line, dots.collect())],
         ..Chart::default()
     }
+}
+
+/// Draws the power cap of each GPU over time; `None` if they never differed.
+fn caps_of_gpus(result: &HoldResult) -> Option<Chart> {
+    let changes = &result.caps_of_gpus;
+    let differ = |caps: &Vec<Watts>| caps.iter().any(|cap| *cap != caps[0]);
+    if !changes.iter().any(|(_, caps)| differ(caps)) {
+        return None;
+    }
+    let end = result.run_time;
+    let lines = result.gpus.iter().enumerate().map(|(gpu, _)| {
+        let dots = changes.iter().enumerate().flat_map(|(number, (at, caps))| {
+            let until = changes.get(number + 1).map_or(end, |(next, _)| *next);
+            let y = caps[gpu].get();
+            [*at, until].map(|at| Dot {
+                x: at.get(),
+                y,
+                span: None,
+                text: format!("{:.1} s\nGPU {gpu}: {y:.0} W", at.get()),
+            })
+        });
+        line(
+            &format!("GPU {gpu}"),
+            Colour::of(gpu),
+            LineStyle::Line,
+            dots.collect(),
+        )
+    });
+    Some(Chart {
+        title: "Power cap of each GPU".to_owned(),
+        x: ChartAxis::from_zero("Time [s]"),
+        y: ChartAxis::from_zero("Power cap [W]"),
+        lines: lines.collect(),
+        ..Chart::default()
+    })
 }
 
 fn line(label: &str, colour: Colour, style: LineStyle, dots: Vec<Dot>) -> Line {

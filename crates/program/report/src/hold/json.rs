@@ -4,8 +4,9 @@ use sweetspot_control::hold::{HoldGoal, HoldSetting, UnusedRemedy};
 use sweetspot_document::common::SchemaName;
 use sweetspot_document::hold as document;
 use sweetspot_guard::CommandExit;
-use sweetspot_session::hold::HoldResult;
+use sweetspot_session::hold::{HoldEnergy, HoldResult};
 
+use super::gpus::mean_power;
 use super::text::energy_per_item;
 use crate::measure::machine_json;
 
@@ -21,9 +22,13 @@ pub fn hold_json(result: &HoldResult) -> document::Hold {
         command: result.command.clone(),
         machine: machine_json(&result.machine),
         device: document::Device {
-            uuid: result.device.id.to_string(),
-            name: result.device.name.clone(),
+            uuid: result.gpus[0].device.id.to_string(),
+            name: result.gpus[0].device.name.clone(),
         },
+        devices: devices(result),
+        caps_of_devices: caps_of_devices(result),
+        scope: (result.gpus.len() > 1).then(|| result.scope.to_string()),
+        lost: result.lost.clone(),
         knob: result.knob.name().to_owned(),
         mode: result.mode.name().to_owned(),
         objective: match result.goal {
@@ -71,6 +76,36 @@ pub fn hold_json(result: &HoldResult) -> document::Hold {
     }
 }
 
+/// Makes the entries of the GPUs.
+fn devices(result: &HoldResult) -> Vec<document::HeldDevice> {
+    let gpus = result.gpus.iter().map(|gpu| document::HeldDevice {
+        uuid: gpu.device.id.to_string(),
+        name: gpu.device.name.clone(),
+        energy: gpu.energy.as_ref().map(energy_json),
+        power_w: mean_power(result, gpu).map(|power| power.get()),
+        power_cap_w: gpu
+            .settings
+            .and_then(|settings| settings.power_cap)
+            .map(|cap| cap.get()),
+        core_clock_mhz: gpu
+            .settings
+            .and_then(|settings| settings.core_clock)
+            .map(|clock| clock.get()),
+    });
+    gpus.collect()
+}
+
+/// Makes the entries of the power caps of several GPUs over time.
+fn caps_of_devices(result: &HoldResult) -> Vec<document::CapsOfDevices> {
+    let changes = result.caps_of_gpus.iter();
+    changes
+        .map(|(at, caps)| document::CapsOfDevices {
+            time_s: at.get(),
+            caps_w: caps.iter().map(|cap| cap.get()).collect(),
+        })
+        .collect()
+}
+
 /// Makes the entry of what would use power below the cap.
 fn remedy(remedy: UnusedRemedy) -> document::Remedy {
     match remedy {
@@ -85,14 +120,17 @@ fn remedy(remedy: UnusedRemedy) -> document::Remedy {
 
 /// Makes the entry of the energy; `None` if it was not measured.
 fn energy(result: &HoldResult) -> Option<document::HoldEnergy> {
-    result.energy.map(|energy| {
-        let (low, high) = energy.interval95;
-        document::HoldEnergy {
-            energy_j: energy.value.get(),
-            interval95_j: [low.get(), high.get()],
-            method: energy.method.to_string(),
-        }
-    })
+    result.energy.as_ref().map(energy_json)
+}
+
+/// Makes the entry of an energy.
+fn energy_json(energy: &HoldEnergy) -> document::HoldEnergy {
+    let (low, high) = energy.interval95;
+    document::HoldEnergy {
+        energy_j: energy.value.get(),
+        interval95_j: [low.get(), high.get()],
+        method: energy.method.to_string(),
+    }
 }
 
 /// Makes the entries of the power caps and their times.

@@ -1,6 +1,7 @@
 //! `sweetspot hold`: the most throughput under a power cap.
 
 mod figure;
+mod gpus;
 mod json;
 mod text;
 

@@ -5,6 +5,7 @@ use sweetspot_guard::CommandExit;
 use sweetspot_quantity::{Seconds, Watts};
 use sweetspot_session::hold::HoldResult;
 
+use super::gpus::{gpu_names, gpu_rows};
 use crate::measure::one_line;
 use crate::table::Table;
 use crate::text::{Line, Role, Text};
@@ -41,6 +42,10 @@ pub fn hold_text(result: &HoldResult) -> Text {
         );
     } else {
         parts.push(rows(result).into());
+        let gpus = gpu_rows(result);
+        if !gpus.is_empty() {
+            parts.push(gpus.into());
+        }
     }
     if let Some(unused) = result.unused {
         parts.push(Line::new(unused.to_string()).into());
@@ -67,7 +72,7 @@ fn rows(result: &HoldResult) -> Table {
         all if all.len() <= 4 => all.join(", then "),
         all => format!("{} caps, {} at the end", all.len(), all[all.len() - 1]),
     };
-    let mut rows = Table::new(&[&format!("{}, held below {caps}", result.device.name), ""]);
+    let mut rows = Table::new(&[&format!("{}, held below {caps}", gpu_names(result)), ""]);
     let mut add = |what: &str, value: Option<String>| {
         let value = value.unwrap_or_else(|| "unknown".to_owned());
         rows.push(vec![what.to_owned(), value]);
@@ -129,10 +134,13 @@ fn rows(result: &HoldResult) -> Table {
     );
     add(
         "at the end",
-        result
-            .settings
-            .last()
-            .map(|(_, setting)| setting_text(setting)),
+        result.settings.last().map(|(_, setting)| {
+            let together = match setting.power_cap.filter(|_| result.gpus.len() > 1) {
+                Some(_) => " together",
+                None => "",
+            };
+            format!("{}{together}", setting_text(setting))
+        }),
     );
     rows
 }

@@ -13,11 +13,16 @@ pub(super) fn energy_of_gpu(job: &TunedJob, gpu: usize) -> Option<Joules> {
 
 /// The models of the GPUs with their numbers: `2 x TITAN X (Pascal), 2 x GeForce GTX TITAN X`.
 pub(super) fn gpu_names(job: &TunedJob) -> String {
+    model_names(job.devices.iter().map(|device| device.name.as_str()))
+}
+
+/// The names of models with their numbers: `2 x TITAN X (Pascal), 2 x GeForce GTX TITAN X`.
+pub(crate) fn model_names<'a>(names: impl Iterator<Item = &'a str>) -> String {
     let mut models: Vec<(&str, usize)> = Vec::new();
-    for device in &job.devices {
-        match models.iter_mut().find(|(name, _)| *name == device.name) {
+    for name in names {
+        match models.iter_mut().find(|(model, _)| *model == name) {
             Some((_, count)) => *count += 1,
-            None => models.push((&device.name, 1)),
+            None => models.push((name, 1)),
         }
     }
     let names = models.into_iter().map(|(name, count)| match count {
@@ -61,7 +66,7 @@ pub(super) fn gpu_rows(job: &TunedJob) -> Table {
 }
 
 /// The settings of one GPU as text.
-fn settings_text(settings: &Settings) -> String {
+pub(crate) fn settings_text(settings: &Settings) -> String {
     let cap = settings.power_cap.map(|cap| format!("{:.0} W", cap.get()));
     let clock = settings
         .core_clock

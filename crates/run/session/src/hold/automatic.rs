@@ -6,6 +6,7 @@ use sweetspot_quantity::Watts;
 use sweetspot_workload::{GuardProgram, Lease, SignalSource, WorkloadError};
 
 use super::cap::CapSource;
+use super::group::GroupLimits;
 use super::request::{HoldKnob, HoldRequest};
 use crate::SessionError;
 use crate::observer::Observer;
@@ -20,8 +21,8 @@ pub struct AutomaticChoice<'a> {
 /// is chosen below it: no other setting allows more throughput. Otherwise only the batch size is adjusted.
 pub fn choose_knob<'a>(
     request: &HoldRequest,
-    device: &Descriptor,
-    cap: Watts,
+    devices: &[Descriptor],
+    (cap, limits): (Watts, &GroupLimits),
     guard: GuardProgram<'a>,
     signals: &SignalSource,
     observer: &mut dyn Observer,
@@ -42,19 +43,29 @@ pub fn choose_knob<'a>(
         None => {}
     }
     let follows_device = request.cap == Some(CapSource::Device);
-    let wanted = wanted_knob(request.goal, device, cap);
-    let Some((knob, probe)) = wanted.filter(|_| !request.read_only && !follows_device) else {
+    let wanted = wanted_knob(request.goal, devices, (cap, limits));
+    let wanted = wanted.filter(|_| !request.read_only && !follows_device);
+    if let Some(text) = low_cap_note(
+        devices,
+        (cap, limits),
+        wanted.as_ref().map(|(knob, _)| *knob),
+    ) {
+        observer.note(&text);
+    }
+    let Some((knob, probes)) = wanted else {
         return Ok(without_lease(HoldKnob::Batch));
     };
-    let devices = std::slice::from_ref(device);
     let mut note = |text: &str| observer.note(text);
     let lease = Lease::take(devices, guard, signals, &mut note);
     // Some rights are only known once something is set.
-    let tried = lease.and_then(|mut lease| match lease.set(&device.id, &probe) {
-        Ok(_) => Ok(lease),
-        Err(problem) => {
-            let _ = lease.release(&mut note);
-            Err(WorkloadError::from(problem))
+    let tried = lease.and_then(|mut lease| {
+        let mut each = devices.iter().zip(&probes);
+        match each.try_for_each(|(one, probe)| lease.set(&one.id, probe).map(drop)) {
+            Ok(()) => Ok(lease),
+            Err(problem) => {
+                let _ = lease.release(&mut note);
+                Err(WorkloadError::from(problem))
+            }
         }
     });
     match tried {
@@ -66,33 +77,62 @@ pub fn choose_knob<'a>(
         // The user may lack the right, or another job may hold the GPU.
         Err(problem) => {
             note(&format!(
-                "only the batch size is adjusted, because the GPU cannot be set: {problem}"
+                "only the batch size is adjusted, because the {} cannot be set: {problem}",
+                if devices.len() > 1 { "GPUs" } else { "GPU" }
             ));
             Ok(without_lease(HoldKnob::Batch))
         }
     }
 }
 
-/// The best knob that a device has, with a setting that shows whether it may be set; `None` if it has none.
-fn wanted_knob(goal: HoldGoal, device: &Descriptor, cap: Watts) -> Option<(HoldKnob, Settings)> {
-    if let Some((lowest, highest)) = cap_range(device)
+/// Says what keeps the cap of several GPUs if it is below the sum of their lowest power caps; `None` if it is not.
+fn low_cap_note(
+    devices: &[Descriptor],
+    (cap, limits): (Watts, &GroupLimits),
+    knob: Option<HoldKnob>,
+) -> Option<String> {
+    let (lowest, _) = limits.cap_range()?;
+    let keeper = match knob {
+        Some(HoldKnob::Auto) => return None,
+        Some(_) => "their core clocks and the batch size keep",
+        None => "the batch size alone keeps",
+    };
+    (devices.len() > 1 && cap < lowest).then(|| {
+        format!(
+            "the lowest power caps of these {} GPUs are {lowest:.0} together, so {keeper} the cap of {cap:.0}",
+            devices.len()
+        )
+    })
+}
+
+/// The best knob that all devices have, with a setting of each that shows whether it may be set; `None` if they have none in
+/// common.
+fn wanted_knob(
+    goal: HoldGoal,
+    devices: &[Descriptor],
+    (cap, limits): (Watts, &GroupLimits),
+) -> Option<(HoldKnob, Vec<Settings>)> {
+    if let (Some((lowest, _)), Some(ranges)) = (limits.cap_range(), &limits.caps)
         && lowest <= cap
         && goal == HoldGoal::Throughput
     {
-        let probe = Settings {
-            power_cap: Some(cap.min(highest)),
+        let equal = cap / devices.len() as f64;
+        let probes = ranges.iter().map(|range| Settings {
+            power_cap: Some(equal.max(range.lowest).min(range.highest)),
             ..Settings::default()
-        };
-        return Some((HoldKnob::Auto, probe));
+        });
+        return Some((HoldKnob::Auto, probes.collect()));
     }
-    let Some(KnobDescriptor::CoreClock(range)) = device.knob(Knob::CoreClock) else {
-        return None;
-    };
-    let probe = Settings {
-        core_clock: Some(range.default),
-        ..Settings::default()
-    };
-    Some((HoldKnob::Joint, probe))
+    let clocks = devices
+        .iter()
+        .map(|device| match device.knob(Knob::CoreClock) {
+            Some(KnobDescriptor::CoreClock(range)) => Some(Settings {
+                core_clock: Some(range.default),
+                ..Settings::default()
+            }),
+            _ => None,
+        });
+    Some((HoldKnob::Joint, clocks.collect::<Option<_>>()?))
 }
 
 /// The lowest and the highest power cap that a device can have; `None` if its cap cannot be set.

@@ -4,9 +4,11 @@ use std::collections::{HashMap, HashSet};
 
 use sweetspot_control::hold::{CompletedBatch, HoldEvent};
 use sweetspot_device::Moment;
-use sweetspot_link::{Event as LinkEvent, Mark, value};
+use sweetspot_link::{Event as LinkEvent, Mark, Ring, value};
 use sweetspot_quantity::Seconds;
 use sweetspot_workload::{Reporter, WorkloadEvent};
+
+use super::rank_batches::RankBatches;
 
 /// The latest reports of one thread of the workload.
 #[derive(Default)]
@@ -45,6 +47,7 @@ pub struct BatchReader {
     reported: HashSet<Box<str>>,
     short_batches: ShortBatches,
     reports_queue: bool,
+    ranks: RankBatches,
 }
 
 /// Batches in a row that had fewer items than requested.
@@ -63,7 +66,7 @@ impl BatchReader {
             match report {
                 WorkloadEvent::Progress(progress) => {
                     if let Reporter::Link(ring) = progress.reporter {
-                        self.take_items(ring.number, progress.at, progress.items, &mut events);
+                        self.take_items(&ring, progress.at, progress.items, &mut events);
                     }
                 }
                 WorkloadEvent::Link(LinkEvent::Record(record)) => {
@@ -75,12 +78,17 @@ impl BatchReader {
                 WorkloadEvent::Link(LinkEvent::Lost { count, .. }) => self.lost += count,
                 WorkloadEvent::Link(LinkEvent::Ended(ring)) => {
                     self.threads.remove(&ring.number);
+                    events.extend(self.ranks.end(&ring).into_iter().map(completed));
                 }
                 WorkloadEvent::Link(LinkEvent::Fault(problem)) => {
                     self.problems.push(problem.to_string());
                 }
                 WorkloadEvent::Link(_) => {}
             }
+        }
+        if let Some((problem, batches)) = self.ranks.check_step() {
+            self.problems.push(problem);
+            events.extend(batches.into_iter().map(completed));
         }
         events.sort_by_key(|(at, _)| *at);
         events
@@ -89,12 +97,12 @@ impl BatchReader {
     /// Processes a report of completed items: makes a batch from it and from the thread's earlier reports.
     fn take_items(
         &mut self,
-        ring: u32,
+        ring: &Ring,
         at: Moment,
         items: f64,
         events: &mut Vec<(Moment, HoldEvent)>,
     ) {
-        let thread = self.threads.entry(ring).or_default();
+        let thread = self.threads.entry(ring.number).or_default();
         if items > MAX_ITEMS as f64 {
             thread.has_invalid_report = false;
             (thread.time, thread.latency) = (None, None);
@@ -121,7 +129,7 @@ impl BatchReader {
             duration,
             latency,
         };
-        events.push((at, HoldEvent::BatchCompleted(done)));
+        events.extend(self.ranks.push(ring, at, done).into_iter().map(completed));
         self.count_short_batches(requested, items);
     }
 
@@ -198,6 +206,11 @@ impl BatchReader {
             arrivals_per_s: known.then(|| arrivals.sum()),
         }
     }
+}
+
+/// The event of a completed batch.
+fn completed((at, batch): (Moment, CompletedBatch)) -> (Moment, HoldEvent) {
+    (at, HoldEvent::BatchCompleted(batch))
 }
 
 /// Whether a reported value is within the valid range for its name; always true for names that `hold` does

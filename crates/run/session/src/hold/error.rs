@@ -88,7 +88,4 @@ pub enum HoldError {
         /// The time over which the sensor averages.
         window: Seconds,
     },
-    /// This many GPUs were selected, but `hold` works on one.
-    #[error("hold works on one GPU, but {0} are selected: name one, and start a hold for each")]
-    SeveralGpus(usize),
 }

@@ -2,15 +2,16 @@
 //! returns.
 
 mod caps;
+mod gpus;
 mod messages;
 mod result;
 
 use std::num::NonZeroU64;
 
 use sweetspot_control::hold::{
-    HoldActions, HoldConfig, HoldEvent, HoldSetting, HoldStatistics, Holder,
+    HoldActions, HoldConfig, HoldEvent, HoldStatistics, Holder, PowerSum,
 };
-use sweetspot_device::{Clock, Descriptor, Knob, Moment, MonotonicClock};
+use sweetspot_device::{Clock, Moment, MonotonicClock};
 use sweetspot_link::{Control, Tuning};
 use sweetspot_measure::Sampler;
 use sweetspot_quantity::{Seconds, Watts};
@@ -19,18 +20,18 @@ use sweetspot_workload::{Lease, RunHandler, RunInProgress, WorkloadEvent};
 use super::batches::BatchReader;
 use super::cap::{CapFile, CapSource};
 use super::energy::EnergyParts;
+use super::group::GpuGroup;
 use super::history::HoldHistory;
-use super::power_reader::{DeviceReading, PowerReader};
-use super::real::device_settings;
+use super::power_reader::PowerReader;
 use super::request::HoldRequest;
 use super::socket::ControlSocket;
+use crate::SessionError;
 use crate::observer::{Observer, Status};
-use crate::{DevicesError, SessionError};
+use crate::tune::RankJoin;
+use gpus::ReadingsOfGpu;
 
 /// The interval between updates of the status line.
 const STATUS_INTERVAL: Seconds = Seconds::new(0.1);
-/// A sensor without timestamps counts as stuck if it repeats its value for longer than this while batches run.
-const STUCK_AFTER: Seconds = Seconds::new(1.0);
 /// After this many measurement windows without a change, the setting counts as settled, and the program is
 /// informed.
 const SETTLED_WINDOWS: u64 = 3;
@@ -40,10 +41,14 @@ pub struct HoldLoop<'a> {
     holder: Holder,
     statistics: HoldStatistics,
     batches: BatchReader,
-    power: PowerReader,
+    /// The reader of each GPU's power, and the sum of what they read.
+    power: Vec<PowerReader>,
+    power_sum: PowerSum,
+    readings_of: Vec<ReadingsOfGpu>,
     sampler: &'a Sampler,
     pub energy: EnergyParts,
-    device: Descriptor,
+    group: GpuGroup,
+    ranks: RankJoin,
     cap_file: Option<CapFile>,
     socket: Option<ControlSocket>,
     cap_source: Option<CapSource>,
@@ -54,9 +59,6 @@ pub struct HoldLoop<'a> {
     history: HoldHistory,
     /// The start of the first batch and the end of the last one; `None` before the first batch.
     pub served: Option<(Moment, Moment)>,
-    /// When the power sensor last gave a new value, counted from `begin`.
-    last_update: Seconds,
-    constant_power: ConstantPower,
     next_cap_read: Seconds,
     next_status: Seconds,
     /// The number of the measurement window in which the control algorithm last changed the setting.
@@ -67,15 +69,13 @@ pub struct HoldLoop<'a> {
     first_request: Option<Seconds>,
     warned_no_batches: bool,
     patience: Seconds,
-    /// Whether the device's earlier settings are restored; nothing is recorded from then on.
+    /// Whether the devices' earlier settings are restored; nothing is recorded from then on.
     is_restored: bool,
-}
-
-/// Detects power that does not change while batches run: the batches then probably run on another device.
-struct ConstantPower {
-    power: Watts,
-    since: Seconds,
-    is_reported: bool,
+    has_exited: bool,
+    /// The GPUs and ranks that were lost.
+    lost: Vec<String>,
+    /// The power cap of each of several GPUs, with the time of each change.
+    caps_of_gpus: Vec<(Seconds, Vec<Watts>)>,
 }
 
 /// The inputs of [`HoldLoop::new`].
@@ -83,9 +83,9 @@ pub struct HoldLoopParts<'a> {
     pub request: &'a HoldRequest,
     pub config: &'a HoldConfig,
     pub holder: Holder,
-    pub power: PowerReader,
+    pub power: Vec<PowerReader>,
     pub sampler: &'a Sampler,
-    pub device: Descriptor,
+    pub group: GpuGroup,
     pub cap_file: Option<CapFile>,
     pub socket: Option<ControlSocket>,
     /// The moment at which `hold` started; all times count from it.
@@ -101,10 +101,13 @@ impl<'a> HoldLoop<'a> {
             statistics: HoldStatistics::new(config.cap, config.cap_on),
             holder: parts.holder,
             batches: BatchReader::default(),
+            power_sum: PowerSum::new(parts.power.len()),
+            readings_of: vec![ReadingsOfGpu::default(); parts.power.len()],
             power: parts.power,
             sampler: parts.sampler,
             energy: EnergyParts::default(),
-            device: parts.device,
+            group: parts.group,
+            ranks: RankJoin::default(),
             cap_file: parts.cap_file,
             socket: parts.socket,
             cap_source: parts.request.cap,
@@ -112,12 +115,6 @@ impl<'a> HoldLoop<'a> {
             begin: parts.begin,
             now: Seconds::ZERO,
             served: None,
-            last_update: Seconds::ZERO,
-            constant_power: ConstantPower {
-                power: Watts::ZERO,
-                since: Seconds::ZERO,
-                is_reported: false,
-            },
             next_cap_read: Seconds::ZERO,
             next_status: Seconds::ZERO,
             changed_in: 0,
@@ -126,10 +123,13 @@ impl<'a> HoldLoop<'a> {
             warned_no_batches: false,
             patience: config.patience,
             is_restored: false,
+            has_exited: false,
+            lost: Vec::new(),
+            caps_of_gpus: Vec::new(),
         }
     }
 
-    /// Applies the control algorithm's first setting to the device and sends the first batch size to the program.
+    /// Applies the control algorithm's first setting to the devices and sends the first batch size to the program.
     pub fn apply_first_setting(
         &mut self,
         control: Option<&Control>,
@@ -141,7 +141,9 @@ impl<'a> HoldLoop<'a> {
             control.set_tuning(Tuning::Exploring);
         }
         if let Some(lease) = lease {
-            lease.set(&self.device.id, &device_settings(&setting))?;
+            let set = self.group.apply(lease, Seconds::ZERO, &setting);
+            set.map_err(|(_, problem)| problem)?;
+            self.record_caps_of_gpus(Seconds::ZERO);
         }
         Ok(())
     }
@@ -151,10 +153,13 @@ impl<'a> HoldLoop<'a> {
     fn stop_recording(&mut self, run: &mut RunInProgress<'_, '_>) {
         if run.lease().is_some() && !self.is_restored {
             self.is_restored = true;
-            self.notify(
-                "the device's earlier settings are restored; nothing is measured from here on"
-                    .to_owned(),
-            );
+            let whose = match self.group.devices().len() {
+                1 => "the device's",
+                _ => "the devices'",
+            };
+            self.notify(format!(
+                "{whose} earlier settings are restored; nothing is measured from here on"
+            ));
         }
     }
 
@@ -186,48 +191,6 @@ impl<'a> HoldLoop<'a> {
         self.step(run, time, event);
     }
 
-    /// Processes a reading of the device: a power value, a new power limit or a lost device.
-    fn take_reading(&mut self, run: &mut RunInProgress<'_, '_>, now: Seconds, read: DeviceReading) {
-        match read {
-            _ if self.is_restored => {}
-            DeviceReading::Power { reading, is_new } => {
-                if is_new {
-                    self.last_update = now;
-                }
-                let is_busy = self
-                    .served
-                    .is_some_and(|(_, last)| now - (last - self.begin) < STUCK_AFTER);
-                if is_busy && now - self.last_update > STUCK_AFTER {
-                    return;
-                }
-                self.warn_if_power_is_constant(now, reading.power, is_busy);
-                self.history.record_power(&reading);
-                if self.served.is_some() {
-                    self.statistics.record_power(&reading);
-                }
-                self.step(run, now, HoldEvent::PowerRead(reading));
-            }
-            DeviceReading::Limit { limits, throttled } => {
-                let enforced = limits.enforced;
-                if self.cap_source == Some(CapSource::Device) && enforced != self.history.cap() {
-                    self.change_cap(run, now, enforced, "the device");
-                }
-                // A limit that this hold has set is not a limit that the machine's owner has chosen.
-                if self.holder.setting().power_cap.is_none() {
-                    let limit = HoldEvent::DeviceLimit {
-                        enforced,
-                        throttled,
-                    };
-                    self.step(run, now, limit);
-                }
-            }
-            // The program continues or fails by itself: the tool does not end it.
-            DeviceReading::Lost => {
-                self.notify(DevicesError::Lost(self.device.name.clone()).to_string());
-            }
-        }
-    }
-
     /// Passes an event to the control algorithm and carries out the actions that it returns.
     fn step(&mut self, run: &mut RunInProgress<'_, '_>, at: Seconds, event: HoldEvent) {
         // Events of the shared-memory link may be a little older than device readings; the holder's time must not go
@@ -257,32 +220,8 @@ impl<'a> HoldLoop<'a> {
         if self.served.is_some() {
             self.statistics.record_change(self.now);
         }
-        self.set_device(run, &actions, &setting);
-    }
-
-    /// Writes a new clock or power cap to the device, and tells the control algorithm if the device rejects it.
-    fn set_device(
-        &mut self,
-        run: &mut RunInProgress<'_, '_>,
-        actions: &HoldActions,
-        setting: &HoldSetting,
-    ) {
-        let knob = match (actions.core_clock, actions.power_cap) {
-            (None, None) => return,
-            (Some(_), _) => Knob::CoreClock,
-            (None, Some(_)) => Knob::PowerCap,
-        };
-        let is_interrupted = run.interrupted().is_some();
-        let Some(lease) = run.lease() else {
-            return;
-        };
-        if let Err(problem) = lease.set(&self.device.id, &device_settings(setting))
-            && !is_interrupted
-        {
-            self.notify(problem.to_string());
-            let actions = self.holder.step(self.now, HoldEvent::SettingRejected(knob));
-            self.take_actions(run, actions);
-        }
+        self.group.restart(self.now);
+        self.set_devices(run, &actions, &setting);
     }
 
     /// Ends the status line after the command has exited, and warns about lost reports.
@@ -314,6 +253,7 @@ impl RunHandler for HoldLoop<'_> {
         if run.interrupted().is_some() {
             self.stop_recording(run);
         }
+        self.take_link_events(run, &events);
         for (at, event) in self.batches.take(events) {
             self.take_event(run, at, event);
         }
@@ -321,9 +261,7 @@ impl RunHandler for HoldLoop<'_> {
             self.notify(problem);
         }
         let now = MonotonicClock.now() - self.begin;
-        for reading in self.power.take_readings().collect::<Vec<_>>() {
-            self.take_reading(run, now, reading);
-        }
+        self.take_readings(run, now);
         self.read_new_caps(run, now);
         if !self.is_restored {
             self.step(run, now, HoldEvent::Tick);
@@ -349,6 +287,7 @@ impl RunHandler for HoldLoop<'_> {
     }
 
     fn exited(&mut self) {
+        self.has_exited = true;
         self.sampler.mark();
     }
 }

@@ -1,12 +1,13 @@
-//! `hold` on real GPUs: runs a serving program and keeps its GPU's power below a cap.
+//! `hold` on real GPUs: runs a serving program and keeps the power of its GPUs, summed up, below a cap.
 
 use std::ffi::OsString;
 use std::sync::Arc;
 use std::time::Duration;
 
 use sweetspot_control::hold::{CapOn, DeviceKnob, HoldConfig, HoldMode, Holder};
+use sweetspot_control::tune::SettingsScope;
 use sweetspot_device::{
-    Amount, Clock, Descriptor, HostDevice, MigSlices, MonotonicClock, SensorKind, Settings,
+    Amount, Clock, Descriptor, HostDevice, MigSlices, Moment, MonotonicClock, SensorKind, Settings,
 };
 use sweetspot_measure::{MethodChoice, Sampler};
 use sweetspot_quantity::{Ratio, Seconds, Watts};
@@ -16,8 +17,10 @@ use sweetspot_workload::{
 };
 
 use super::HoldError;
-use super::automatic::{AutomaticChoice, cap_range, choose_knob};
+use super::automatic::{AutomaticChoice, choose_knob};
 use super::cap::CapFile;
+use super::energy::total_energy;
+use super::group::{GpuGroup, GroupLimits};
 use super::hold_loop::{HoldLoop, HoldLoopParts};
 use super::power_reader::{PowerReader, best_sensor, fastest_sensor};
 use super::request::{HoldKnob, HoldRequest, first_cap};
@@ -25,7 +28,7 @@ use super::result::HoldResult;
 use super::socket::{ControlSocket, ControlledVerb};
 use super::verdict::judge;
 use crate::host::{
-    Gpu, all_gpus, open_host, reject_lost, reopen_for_reading, select, visibility_variables,
+    Gpu, descriptors, open_host, reopen_for_reading, select_working, visibility_variables,
 };
 use crate::measure::Machine;
 use crate::observer::Observer;
@@ -37,42 +40,44 @@ const POLL_INTERVAL: Duration = Duration::from_millis(10);
 /// The longest time that a reading may cover if the cap binds every reading.
 const SLOWEST_FAST_READING: Seconds = Seconds::new(0.1);
 
-/// Runs the command and keeps its GPU's power below the cap.
+/// Runs the command and keeps the power of its GPUs, summed up, below the cap.
 pub fn hold(
     request: &HoldRequest,
     guard: GuardProgram<'_>,
     observer: &mut dyn Observer,
 ) -> Result<HoldResult, SessionError> {
     request.check()?;
-    let mut gpu = select_gpu(request)?;
-    let device = gpu.descriptor().clone();
-    let sensor = select_sensor(request, &device)?;
-    reject_slow_sensor(request, sensor, &device)?;
+    let mut gpus = select_working(request.device.as_deref(), MigSlices::Exclude)?;
+    let devices = descriptors(&gpus);
+    let sensors = select_sensors(request, &devices)?;
     let mut cap_file = request.cap_file.as_deref().map(CapFile::new);
-    let cap = read_first_cap(request, &mut gpu, cap_file.as_mut(), observer)?;
+    let cap = read_first_cap(request, &mut gpus, cap_file.as_mut(), observer)?;
     let signals = SignalSource::listen()?;
-    let idle_power = read_idle_power(gpu.as_mut());
+    let known = GroupLimits::read(&mut gpus);
     let chosen = match request.knob {
-        HoldKnob::Auto => choose_knob(request, &device, cap, guard, &signals, observer)?,
+        HoldKnob::Auto => choose_knob(request, &devices, (cap, &known), guard, &signals, observer)?,
         _ => AutomaticChoice {
             request: request.clone(),
             lease: None,
         },
     };
     let (request, mut lease) = (&chosen.request, chosen.lease);
-    let config = hold_config(request, &device, cap, idle_power)?;
+    let config = hold_config(request, &devices, cap, &known)?;
     let holder = Holder::new(config.clone())?;
+    let first = holder.setting();
     let machine = Machine::detect(open_host()?.driver_version().ok());
     let mut reader = ProgressReader::with_link()?;
     let clock = Arc::new(MonotonicClock);
-    let devices = reopen_for_reading([&gpu])?;
-    let sampler = Sampler::start(devices, MethodChoice::Auto, clock.clone())?;
+    let sampler = Sampler::start(
+        reopen_for_reading(&gpus)?,
+        MethodChoice::Auto,
+        clock.clone(),
+    )?;
     if config.knob != DeviceKnob::None && lease.is_none() {
-        lease = Some(take_lease(request, &device, guard, &signals, observer)?);
+        lease = Some(take_lease(request, &devices, guard, &signals, observer)?);
     }
     let begin = clock.now();
-    let power = PowerReader::start(gpu.reopen()?, sensor, begin)
-        .map_err(SessionError::system("cannot start a thread to read power"))?;
+    let power = start_readers(&gpus, &sensors, begin)?;
     let socket = open_socket(observer);
     let parts = HoldLoopParts {
         request,
@@ -80,7 +85,7 @@ pub fn hold(
         holder,
         power,
         sampler: &sampler,
-        device: device.clone(),
+        group: GpuGroup::new(devices, &known, request.scope, &first),
         cap_file,
         socket,
         begin,
@@ -94,7 +99,7 @@ pub fn hold(
     };
     let done = first.and_then(|()| {
         run_until_exit(
-            &command_spec(request, &gpu),
+            &command_spec(request, &gpus),
             limits,
             lease.as_mut(),
             &signals,
@@ -118,7 +123,11 @@ pub fn hold(
     let restored = restored?;
     let mut result = hold_loop.into_result(machine, request, &config);
     let recorded = sampler.stop()?;
-    result.energy = served.and_then(|(_, last)| energy.finish(&recorded, last));
+    let energies = served.map_or(Vec::new(), |(_, last)| energy.finish(&recorded, last));
+    result.energy = total_energy(&energies);
+    for (gpu, energy) in result.gpus.iter_mut().zip(energies) {
+        gpu.energy = energy;
+    }
     result.run_time = at - begin;
     result.ended = ended;
     result.restored = restored;
@@ -126,11 +135,24 @@ pub fn hold(
     Ok(result)
 }
 
-/// The cap at the start, from the command line, the cap file or the device. A warning is shown if the cap
+/// Starts a thread for each GPU that reads its power.
+fn start_readers(
+    gpus: &[Gpu],
+    sensors: &[SensorKind],
+    begin: Moment,
+) -> Result<Vec<PowerReader>, SessionError> {
+    let readers = gpus.iter().zip(sensors).map(|(gpu, sensor)| {
+        PowerReader::start(gpu.reopen()?, *sensor, begin)
+            .map_err(SessionError::system("cannot start a thread to read power"))
+    });
+    readers.collect()
+}
+
+/// The cap at the start, from the command line, the cap file or the devices. A warning is shown if the cap
 /// file is invalid.
 fn read_first_cap(
     request: &HoldRequest,
-    gpu: &mut Gpu,
+    gpus: &mut [Gpu],
     cap_file: Option<&mut CapFile>,
     observer: &mut dyn Observer,
 ) -> Result<Watts, HoldError> {
@@ -140,27 +162,29 @@ fn read_first_cap(
             "{problem}; the cap given on the command line applies until the file is valid"
         ));
     }
-    let enforced = gpu.power_limits().ok().map(|limits| limits.enforced);
+    let limits = gpus.iter_mut().map(|gpu| gpu.power_limits().ok());
+    let enforced = limits
+        .map(|limits| limits.map(|limits| limits.enforced))
+        .sum();
     first_cap(request.cap, file_cap, enforced)
 }
 
-/// Leases the GPU; a missing permission becomes an error that recommends the knob `batch`.
+/// Leases the GPUs; a missing permission becomes an error that recommends the knob `batch`.
 fn take_lease<'a>(
     request: &HoldRequest,
-    device: &Descriptor,
+    devices: &[Descriptor],
     guard: GuardProgram<'a>,
     signals: &SignalSource,
     observer: &mut dyn Observer,
 ) -> Result<Lease<'a>, SessionError> {
-    let devices = std::slice::from_ref(device);
     let mut note = |text: &str| observer.note(text);
     let lease = Lease::take(devices, guard, signals, &mut note);
     lease.map_err(|problem| explain_permission(problem.into(), request.knob))
 }
 
-/// How the program is started: on the selected GPU, and with its output where the request wants it.
-fn command_spec(request: &HoldRequest, gpu: &Gpu) -> CommandSpec {
-    let variables = request.device.as_ref().map(|_| visibility_variables([gpu]));
+/// How the program is started: on the selected GPUs, and with its output where the request wants it.
+fn command_spec(request: &HoldRequest, gpus: &[Gpu]) -> CommandSpec {
+    let variables = request.device.as_ref().map(|_| visibility_variables(gpus));
     let variables = variables.into_iter().flatten();
     CommandSpec {
         environment: variables
@@ -198,15 +222,17 @@ fn open_socket(observer: &mut dyn Observer) -> Option<ControlSocket> {
     }
 }
 
-/// Selects the GPU: exactly one, because each batch runs on one GPU.
-fn select_gpu(request: &HoldRequest) -> Result<Gpu, SessionError> {
-    let gpus = all_gpus(open_host()?.as_ref())?;
-    let mut gpus = select(gpus, request.device.as_deref(), MigSlices::Exclude)?;
-    if gpus.len() != 1 {
-        return Err(HoldError::SeveralGpus(gpus.len()).into());
-    }
-    reject_lost(&gpus)?;
-    Ok(gpus.swap_remove(0))
+/// The power sensor of each GPU; an error if one cannot be used.
+fn select_sensors(
+    request: &HoldRequest,
+    devices: &[Descriptor],
+) -> Result<Vec<SensorKind>, SessionError> {
+    let sensors = devices.iter().map(|device| {
+        let sensor = select_sensor(request, device)?;
+        reject_slow_sensor(request, sensor, device)?;
+        Ok(sensor)
+    });
+    sensors.collect()
 }
 
 /// The requested power sensor, or the best one; an error if the device does not have it.
@@ -257,7 +283,7 @@ fn reject_slow_sensor(
 }
 
 /// The present power of the idle device; `None` if a program uses the device.
-fn read_idle_power(gpu: &mut dyn HostDevice) -> Option<Watts> {
+pub(super) fn read_idle_power(gpu: &mut dyn HostDevice) -> Option<Watts> {
     let used = gpu.read(SensorKind::Utilisation).ok()?.amount;
     let sensors = [SensorKind::AveragePower, SensorKind::InstantPower];
     let mut read = sensors
@@ -269,23 +295,24 @@ fn read_idle_power(gpu: &mut dyn HostDevice) -> Option<Watts> {
     }
 }
 
-/// The configuration of the control algorithm, from the request and the device's knobs.
+/// The configuration of the control algorithm, from the request and the devices' knobs.
 pub(super) fn hold_config(
     request: &HoldRequest,
-    device: &Descriptor,
+    devices: &[Descriptor],
     cap: Watts,
-    idle: Option<Watts>,
+    known: &GroupLimits,
 ) -> Result<HoldConfig, SessionError> {
     let mode = request.mode()?;
     let batches = request.batches.clone();
-    let mut config = match (request.knob, cap_range(device)) {
+    let mut config = match (request.knob, known.cap_range()) {
         (HoldKnob::Auto, Some(range)) => HoldConfig::with_device_cap(cap, batches, range),
-        _ => HoldConfig::new(mode, cap, batches, request.device_knob(device)?),
+        (_, range) => HoldConfig::new(mode, cap, batches, request.device_knob(devices, range)?),
     };
+    config.is_balancing = devices.len() > 1 && request.scope == SettingsScope::Each;
     config.cap_on = request.cap_on;
     config.goal = request.goal;
     config.latency_p99 = request.latency_p99;
-    config.idle_power = idle;
+    config.idle_power = known.idle_power();
     // If only a device setting is controlled, the batch size is the allowed size nearest to the default.
     let default = config.fixed_batch;
     let sizes = request.batches.iter().copied();

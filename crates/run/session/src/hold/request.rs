@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use sweetspot_control::hold::{CapOn, DeviceKnob, HoldGoal, HoldMode};
+use sweetspot_control::tune::SettingsScope;
 use sweetspot_device::{Descriptor, Domain, Knob, KnobDescriptor, SensorKind};
 use sweetspot_quantity::{Quantity, Ratio, Seconds, Watts};
 
@@ -47,11 +48,13 @@ impl std::fmt::Display for HoldKnob {
     }
 }
 
-/// A request to run a command while its GPU's power is kept below a cap.
+/// A request to run a command while the power of its GPUs, summed up, is kept below a cap.
 #[derive(Clone, Debug)]
 pub struct HoldRequest {
-    /// The GPU, by index or UUID; `None` if there is only one.
+    /// The GPUs, by index or UUID; `None` for all.
     pub device: Option<String>,
+    /// Whether several GPUs get the same power cap or caps of their own.
+    pub scope: SettingsScope,
     /// The command and its arguments.
     pub command: Vec<OsString>,
     /// The cap at the start; if `None`, the cap is read from the cap file.
@@ -121,35 +124,31 @@ impl HoldRequest {
         }
     }
 
-    /// The device setting that the knob adjusts, with the values it can have.
-    pub(super) fn device_knob(&self, device: &Descriptor) -> Result<DeviceKnob, DevicesError> {
-        let clock = || match device.knob(Knob::CoreClock) {
-            Some(KnobDescriptor::CoreClock(range)) => match &range.domain {
-                Domain::Levels(levels) => Some(DeviceKnob::CoreClock(ascending(levels))),
-                Domain::Range { min, max } => {
-                    Some(DeviceKnob::CoreClock(steps(min.get(), max.get(), 15.0)))
-                }
-            },
-            _ => None,
-        };
-        let cap = || match device.knob(Knob::PowerCap) {
-            Some(KnobDescriptor::PowerCap(range)) => match &range.domain {
-                Domain::Levels(levels) => Some(DeviceKnob::PowerCap(ascending(levels))),
-                Domain::Range { min, max } => {
-                    Some(DeviceKnob::PowerCap(steps(min.get(), max.get(), 5.0)))
-                }
-            },
-            _ => None,
-        };
+    /// The device setting that the knob adjusts, with the values it can have. For several GPUs a power cap is the sum of
+    /// theirs, between `caps`, and a clock is one that at least one of them has.
+    pub(super) fn device_knob(
+        &self,
+        devices: &[Descriptor],
+        caps: Option<(Watts, Watts)>,
+    ) -> Result<DeviceKnob, DevicesError> {
+        let clock = || clock_knob(devices);
+        let cap = || cap_knob(devices, caps);
         let knob = match self.knob {
             HoldKnob::Batch => return Ok(DeviceKnob::None),
             HoldKnob::CoreClock => clock(),
             HoldKnob::PowerCap | HoldKnob::Auto => cap(),
             HoldKnob::Joint => clock().or_else(cap).map(thin_out),
         };
+        let needed = match self.knob {
+            HoldKnob::PowerCap | HoldKnob::Auto => Knob::PowerCap,
+            _ => Knob::CoreClock,
+        };
+        let lacks = devices.iter().find(|device| device.knob(needed).is_none());
         knob.filter(|knob| knob.level_count() > 0)
             .ok_or_else(|| DevicesError::NotSupported {
-                device: device.name.clone(),
+                device: lacks
+                    .or(devices.first())
+                    .map_or(String::new(), |device| device.name.clone()),
                 problem: format!(
                     "this GPU does not support the knob {}: use the knob batch",
                     self.knob
@@ -190,6 +189,41 @@ impl HoldRequest {
             _ => Ok(()),
         }
     }
+}
+
+/// The core clocks that all devices support or come close to; `None` if one device's clock cannot be set.
+fn clock_knob(devices: &[Descriptor]) -> Option<DeviceKnob> {
+    let levels = devices
+        .iter()
+        .map(|device| match device.knob(Knob::CoreClock) {
+            Some(KnobDescriptor::CoreClock(range)) => Some(match &range.domain {
+                Domain::Levels(levels) => levels.clone(),
+                Domain::Range { min, max } => steps(min.get(), max.get(), 15.0),
+            }),
+            _ => None,
+        });
+    let levels: Vec<Vec<_>> = levels.collect::<Option<_>>()?;
+    Some(DeviceKnob::CoreClock(ascending(&levels.concat())))
+}
+
+/// The power caps of a device, or the sums of the caps of several; `None` if one device's cap cannot be set.
+fn cap_knob(devices: &[Descriptor], caps: Option<(Watts, Watts)>) -> Option<DeviceKnob> {
+    if let [device] = devices {
+        let Some(KnobDescriptor::PowerCap(range)) = device.knob(Knob::PowerCap) else {
+            return None;
+        };
+        return Some(match &range.domain {
+            Domain::Levels(levels) => DeviceKnob::PowerCap(ascending(levels)),
+            Domain::Range { min, max } => DeviceKnob::PowerCap(steps(min.get(), max.get(), 5.0)),
+        });
+    }
+    let (lowest, highest) = caps?;
+    let step = 5.0 * devices.len() as f64;
+    Some(DeviceKnob::PowerCap(steps(
+        lowest.get(),
+        highest.get(),
+        step,
+    )))
 }
 
 /// The values in ascending order, each once.

@@ -1,7 +1,8 @@
 //! The result of a hold, and its status while it runs.
 
 use sweetspot_control::hold::{CapOn, HoldGoal, HoldMode, HoldSetting, HoldSummary, UnusedPower};
-use sweetspot_device::Descriptor;
+use sweetspot_control::tune::SettingsScope;
+use sweetspot_device::{Descriptor, Settings};
 use sweetspot_measure::Method;
 use sweetspot_quantity::{Joules, Seconds, Watts};
 use sweetspot_workload::CommandExit;
@@ -17,8 +18,14 @@ pub struct HoldResult {
     pub command: Vec<String>,
     /// The computer that the command ran on.
     pub machine: Machine,
-    /// The GPU whose power was kept below the cap.
-    pub device: Descriptor,
+    /// The GPUs whose power, summed up, was kept below the cap.
+    pub gpus: Vec<HeldGpu>,
+    /// Whether several GPUs could get power caps of their own.
+    pub scope: SettingsScope,
+    /// The power cap of each of several GPUs, with the time of each change; empty if caps were not set.
+    pub caps_of_gpus: Vec<(Seconds, Vec<Watts>)>,
+    /// What was lost while the command ran: a GPU that no longer responds, or a rank that ended early.
+    pub lost: Vec<String>,
     /// The settings that `hold` adjusted to stay below the cap.
     pub knob: HoldKnob,
     /// What the cap bound.
@@ -35,7 +42,7 @@ pub struct HoldResult {
     pub run_time: Seconds,
     /// Statistics of power, batches and settings, from the first batch on.
     pub summary: HoldSummary,
-    /// The device's energy from the first batch to the last; `None` if a part could not be measured.
+    /// The energy of all GPUs from the first batch to the last; `None` if a part could not be measured.
     pub energy: Option<HoldEnergy>,
     /// The power that was left below the cap after the setting settled, and what would use it; `None` if it is little or
     /// if the setting never settled.
@@ -60,7 +67,18 @@ pub struct HoldResult {
     pub restored: bool,
 }
 
-/// The energy of the GPU during `hold`, and the method by which it was measured.
+/// A GPU of a hold.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HeldGpu {
+    /// The GPU and its properties.
+    pub device: Descriptor,
+    /// The GPU's energy from the first batch to the last; `None` if a part could not be measured.
+    pub energy: Option<HoldEnergy>,
+    /// The last settings that `hold` gave the GPU; `None` if it set nothing.
+    pub settings: Option<Settings>,
+}
+
+/// The energy of the GPUs during `hold`, and the method by which it was measured.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct HoldEnergy {
     /// The estimated energy.

@@ -1,30 +1,30 @@
-//! `hold` on a simulated GPU in virtual time.
+//! `hold` on simulated GPUs in virtual time.
 
-use std::sync::Arc;
-
-use sweetspot_control::hold::{CapOn, HoldSummary, PowerReading};
-use sweetspot_device::{Device, VirtualClock};
+use sweetspot_control::hold::{CapOn, CapRange, HoldSummary, PowerReading};
+use sweetspot_device::{Descriptor, Settings};
 use sweetspot_measure::Method;
-use sweetspot_quantity::{Seconds, Watts};
-use sweetspot_sim::{Arrivals, Mode, SimulatedGpu, Variant, find_gpu};
-use sweetspot_virtual_time::hold::{Conditions, HoldOutcome, Sensor};
-use sweetspot_virtual_time::{SimulatedServer, SimulationError};
+use sweetspot_quantity::{Joules, Seconds, Watts};
+use sweetspot_sim::{Arrivals, Mode, Variant};
+use sweetspot_virtual_time::SimulatedServer;
+use sweetspot_virtual_time::hold::{CapsOfGpus, Conditions, HoldOutcome, Sensor};
 use sweetspot_workload::CommandExit;
 
+use super::automatic::cap_range;
+use super::group::GroupLimits;
 use super::history::HoldHistory;
 use super::notice::notice_message;
 use super::real::hold_config;
 use super::request::{HoldRequest, first_cap};
-use super::result::{HoldEnergy, HoldResult};
+use super::result::{HeldGpu, HoldEnergy, HoldResult};
 use super::verdict::{Verdict, judge};
 use crate::SessionError;
 use crate::measure::Machine;
 
-/// A simulated program that serves requests on a simulated GPU.
+/// A simulated program that serves requests on simulated GPUs, which divide each batch among them.
 #[derive(Clone, Debug)]
 pub struct SimulatedService {
-    /// The name of the GPU, or the path of its profile.
-    pub gpu: String,
+    /// The GPUs, such as `v100:2`: names or paths of profiles.
+    pub gpus: String,
     /// The workload: a network, `NETWORK@STUDY`, or the path of a profile or of an ONNX file.
     pub network: String,
     /// The data set, for workloads that distinguish them.
@@ -39,32 +39,34 @@ pub struct SimulatedService {
 
 impl SimulatedService {
     /// The command that would be run on a simulated host.
-    fn command(&self) -> Vec<String> {
+    fn command(&self, gpus: usize) -> Vec<String> {
         let words = ["sweetspot", "sim-workload", "--network", &self.network];
         let words = words.into_iter().chain(["--infer", "--serve"]);
-        words.map(str::to_owned).collect()
+        let mut words: Vec<String> = words.map(str::to_owned).collect();
+        if gpus > 1 {
+            words.extend(["--ranks".to_owned(), gpus.to_string()]);
+        }
+        words
     }
 }
 
-/// Keeps the power of a simulated GPU below the cap of a request, whose command is not used.
+/// Keeps the power of simulated GPUs below the cap of a request, whose command is not used.
 pub fn hold_simulated(
     request: &HoldRequest,
     service: &SimulatedService,
 ) -> Result<HoldResult, SessionError> {
     request.check()?;
-    let (_, profile) = find_gpu(&service.gpu).map_err(SimulationError::from)?;
-    let idle = profile.power.idle;
-    let default_cap = profile.cap.default;
-    let clock = Arc::new(VirtualClock::default());
-    let device = SimulatedGpu::new(0, profile, clock).descriptor().clone();
     let variant = Variant {
         mode: Some(Mode::Infer),
         dataset: service.dataset.clone(),
         ..Variant::default()
     };
-    let server = SimulatedServer::new(&service.gpu, &service.network, &variant)?;
-    let cap = first_cap(request.cap, None, Some(default_cap))?;
-    let config = hold_config(request, &device, cap, Some(idle))?;
+    let server = SimulatedServer::new(&service.gpus, &service.network, &variant)?;
+    let devices = server.descriptors();
+    let known = known_limits(&server, &devices);
+    let highest: Watts = server.cap_ranges().iter().map(|range| range.highest).sum();
+    let cap = first_cap(request.cap, None, Some(highest))?;
+    let config = hold_config(request, &devices, cap, &known)?;
     let conditions = Conditions {
         sensor: match config.cap_on {
             CapOn::Mean(_) => Sensor::Buffered,
@@ -72,6 +74,7 @@ pub fn hold_simulated(
         },
         arrivals: Some(service.arrivals.clone()),
         keep_samples: true,
+        caps_of_gpus: CapsOfGpus::Divided(request.scope),
         ..Conditions::steady(service.time, service.seed)
     };
     let outcome = server.hold(config.clone(), &conditions)?;
@@ -79,12 +82,15 @@ pub fn hold_simulated(
     let summary = outcome.summary;
     let settled = summary.settle_time;
     let mut result = HoldResult {
-        command: service.command(),
+        command: service.command(devices.len()),
         machine: Machine {
             simulated: true,
             ..Machine::detect(None)
         },
-        device,
+        gpus: held_gpus(devices, &outcome, summary.items > 0),
+        scope: request.scope,
+        caps_of_gpus: outcome.caps_of_gpus,
+        lost: Vec::new(),
         knob: request.knob,
         cap_on: config.cap_on,
         mode: config.mode,
@@ -108,6 +114,35 @@ pub fn hold_simulated(
     };
     result.verdict = judge(&result);
     Ok(result)
+}
+
+/// What is known about the simulated GPUs before the hold starts. As on real GPUs, one GPU alone may get its highest cap, and
+/// several get no more than they had.
+fn known_limits(server: &SimulatedServer, devices: &[Descriptor]) -> GroupLimits {
+    let caps = match devices {
+        [device] => cap_range(device).map(|(lowest, highest)| vec![CapRange { lowest, highest }]),
+        _ => Some(server.cap_ranges()),
+    };
+    GroupLimits {
+        caps,
+        idle: server.idle_powers().into_iter().map(Some).collect(),
+    }
+}
+
+/// The simulated GPUs with their energy and their last settings.
+fn held_gpus(devices: Vec<Descriptor>, outcome: &HoldOutcome, has_items: bool) -> Vec<HeldGpu> {
+    let caps = outcome.caps_of_gpus.last().map(|(_, caps)| caps);
+    let gpus = devices.into_iter().zip(&outcome.energy_of_gpus).enumerate();
+    gpus.map(|(index, (device, energy))| HeldGpu {
+        device,
+        energy: has_items.then_some(exact(*energy)),
+        settings: Some(Settings {
+            power_cap: caps.map(|caps| caps[index]).or(outcome.last.power_cap),
+            core_clock: outcome.last.core_clock,
+            memory_clock: None,
+        }),
+    })
+    .collect()
 }
 
 /// The history of a simulated run: events of each kind in the order of their times.
@@ -140,9 +175,14 @@ fn history(outcome: &HoldOutcome, cap: Watts) -> HoldHistory {
 
 /// The energy of a simulated run, which is known exactly; `None` without any.
 fn energy(summary: &HoldSummary) -> Option<HoldEnergy> {
-    (summary.items > 0).then_some(HoldEnergy {
-        value: summary.energy,
-        interval95: (summary.energy, summary.energy),
+    (summary.items > 0).then_some(exact(summary.energy))
+}
+
+/// An energy that is known exactly.
+fn exact(energy: Joules) -> HoldEnergy {
+    HoldEnergy {
+        value: energy,
+        interval95: (energy, energy),
         method: Method::Counter,
-    })
+    }
 }

@@ -25,7 +25,7 @@ use super::cap::parse_cap;
 /// A command whose cap can be changed while it runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ControlledVerb {
-    /// `sweetspot hold`, which keeps one GPU under a cap.
+    /// `sweetspot hold`, which keeps the GPUs of one program under a cap.
     Hold,
     /// `sweetspot budget`, which keeps all GPUs together under a budget.
     Budget,

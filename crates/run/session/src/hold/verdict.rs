@@ -60,6 +60,17 @@ pub fn judge(result: &HoldResult) -> Verdict {
             "your program never called sweetspot.batch() after sweetspot.batch_size()".to_owned(),
         );
     }
+    let verdict = judge_limits(result);
+    match result.lost.first() {
+        Some(lost) if verdict.is_met() != Some(false) => {
+            Verdict::Unknown(format!("the hold ended early: {lost}"))
+        }
+        _ => verdict,
+    }
+}
+
+/// Determines whether the cap and the latency bound were met as long as the hold lasted.
+fn judge_limits(result: &HoldResult) -> Verdict {
     let cap = judge_cap(result);
     let Some(bound) = result.latency_bound else {
         return cap;

@@ -11,6 +11,7 @@ mod tune_loop;
 
 pub use choices::{ChoiceError, ChoiceStore};
 pub use error::TuneError;
+pub(crate) use ranks::RankJoin;
 
 use std::ffi::OsString;
 

@@ -1,5 +1,6 @@
 //! The conditions of a simulated run of `hold`: how long it lasts, how requests arrive, and what disturbs it.
 
+use sweetspot_control::tune::SettingsScope;
 use sweetspot_quantity::{Ratio, Seconds, Watts};
 use sweetspot_sim::Arrivals;
 
@@ -28,6 +29,15 @@ pub enum Disturbance {
     Silence(bool),
 }
 
+/// How the total power cap is divided among the GPUs of a simulated job.
+#[derive(Clone, Debug, PartialEq)]
+pub enum CapsOfGpus {
+    /// As `hold` divides it.
+    Divided(SettingsScope),
+    /// Each GPU has this cap.
+    Fixed(Vec<Watts>),
+}
+
 /// The conditions of a simulated run of `hold`: how long it lasts, how requests arrive, and what disturbs it.
 #[derive(Clone, Debug)]
 pub struct Conditions {
@@ -45,6 +55,8 @@ pub struct Conditions {
     pub keep_samples: bool,
     /// Whether the outcome includes every reading that the control algorithm received.
     pub keep_readings: bool,
+    /// How the total power cap is divided, if the program runs on several GPUs.
+    pub caps_of_gpus: CapsOfGpus,
 }
 
 impl Conditions {
@@ -58,6 +70,7 @@ impl Conditions {
             script: Vec::new(),
             keep_samples: false,
             keep_readings: false,
+            caps_of_gpus: CapsOfGpus::Divided(SettingsScope::Each),
         }
     }
 }

@@ -2,29 +2,29 @@
 //! real GPUs.
 
 mod conditions;
+mod gpus;
 pub(crate) mod load;
 mod outcome;
 mod queue;
 mod sensor;
+mod server;
 
 use std::collections::{HashMap, VecDeque};
 
 use sweetspot_control::hold::{
-    CompletedBatch, HoldActions, HoldConfig, HoldEvent, HoldSetting, HoldStatistics, HoldSummary,
-    Holder, PowerReading,
+    CapDivision, CompletedBatch, HoldActions, HoldConfig, HoldEvent, HoldSetting, HoldStatistics,
+    HoldSummary, Holder, PowerReading,
 };
-use sweetspot_predict::find_workload;
-use sweetspot_quantity::{Joules, Ratio, Seconds, Watts};
-use sweetspot_sim::{
-    Chip, GpuProfile, Job, JobError, JobRequest, Limits, Load, Phase, RequestQueue, ScaledWork,
-    State, Variant, Variation, Workload, find_gpu,
-};
+use sweetspot_quantity::{Joules, Seconds, Watts};
+use sweetspot_sim::{Load, RequestQueue};
 use sweetspot_stats::Seed;
 
 use crate::SimulationError;
-pub use conditions::{Conditions, Disturbance, Sensor};
+pub use conditions::{CapsOfGpus, Conditions, Disturbance, Sensor};
+use gpus::RunningGpu;
 use load::scale_load;
 pub use outcome::{HoldOutcome, HoldSample};
+pub use server::SimulatedServer;
 
 /// The time between two power readings, in seconds.
 const READING_PERIOD: f64 = 0.02;
@@ -35,79 +35,20 @@ const READINGS_PER_SAMPLE: u64 = 10;
 /// The relative standard deviation of the work from batch to batch, because inputs differ.
 const BATCH_VARIATION: f64 = 0.01;
 
-/// A program that serves requests, batch after batch, on a simulated GPU.
-#[derive(Clone, Debug)]
-pub struct SimulatedServer {
-    gpu: GpuProfile,
-    chip: Chip,
-    workload: Workload,
-    work: ScaledWork,
-}
-
-impl SimulatedServer {
-    /// Finds the GPU and the network by name or path.
-    pub fn new(gpu: &str, network: &str, variant: &Variant) -> Result<Self, SimulationError> {
-        let found = find_gpu(gpu)?;
-        let study = found.1.study.as_deref();
-        let workload = find_workload(network, study, variant, std::slice::from_ref(&found))?;
-        let (name, gpu) = found;
-        let work = workload.work_on(&name, &gpu)?;
-        Ok(Self {
-            chip: Chip::new(&gpu),
-            gpu,
-            workload,
-            work,
-        })
-    }
-
-    /// Simulates the server while a control algorithm controls it.
-    pub fn hold(
-        &self,
-        config: HoldConfig,
-        conditions: &Conditions,
-    ) -> Result<HoldOutcome, SimulationError> {
-        HoldSimulation::new(self, config, conditions)?.run()
-    }
-
-    /// The phases of a workload iteration with this batch size; `None` if the batch does not fit into memory.
-    fn iteration(
-        &self,
-        batch: u64,
-        variation: Variation,
-    ) -> Result<Option<Vec<Phase>>, SimulationError> {
-        let request = JobRequest {
-            batch: Some(batch),
-            items: Some(batch),
-        };
-        let workload = &self.workload.profile;
-        match Job::new(workload, &self.work, &self.gpu, request, variation) {
-            Ok(job) => Ok(Some(job.iterations().0.to_vec())),
-            Err(JobError::OutOfMemory { .. }) => Ok(None),
-            Err(problem) => Err(self.workload.cannot_run(problem).into()),
-        }
-    }
-
-    /// The limits on clock and power that a setting puts on the simulated GPU.
-    fn limits(&self, setting: &HoldSetting) -> Limits {
-        let cap = setting.power_cap.unwrap_or(self.gpu.cap.default);
-        self.chip
-            .limits(self.gpu.enforced_cap(cap), setting.core_clock, None)
-    }
-}
-
 /// A simulated server, the control algorithm that controls it, and the present state of both.
 struct HoldSimulation<'a> {
     server: &'a SimulatedServer,
     conditions: &'a Conditions,
     seed: Seed,
-    variation: Variation,
     holder: Holder,
     statistics: HoldStatistics,
-    state: State,
-    limits: Limits,
+    gpus: Vec<RunningGpu<'a>>,
+    /// Divides the total power cap among several GPUs; `None` if their caps are fixed or there is one GPU.
+    division: Option<CapDivision>,
     setting: HoldSetting,
     now: f64,
-    iterations: HashMap<u64, Option<Vec<Phase>>>,
+    /// The loads of a batch on each GPU, by batch size; `None` if the batch does not fit into memory.
+    iterations: HashMap<u64, Option<Vec<Vec<Load>>>>,
     heavier: f64,
     /// The true energy of all complete readings, in joules.
     energy: f64,
@@ -143,18 +84,19 @@ impl<'a> HoldSimulation<'a> {
         let seed = Seed::new(conditions.seed);
         let mut statistics = HoldStatistics::new(config.cap, config.cap_on);
         statistics.start(Seconds::ZERO);
+        let mut config = config;
+        config.is_balancing = server.is_balancing(&conditions.caps_of_gpus);
         let holder = Holder::new(config)?;
         let setting = holder.setting();
         let script = conditions.script.iter();
         let mut script: Vec<(f64, Disturbance)> =
             script.map(|(at, what)| (at.get(), *what)).collect();
         script.sort_by(|a, b| a.0.total_cmp(&b.0));
-        Ok(Self {
-            variation: Variation::draw(server.gpu.noise, seed),
+        let mut simulation = Self {
+            gpus: server.running_gpus(seed),
+            division: server.division(&setting, &conditions.caps_of_gpus),
             seed,
             statistics,
-            state: server.chip.rest_state(),
-            limits: server.limits(&setting),
             server,
             conditions,
             now: 0.0,
@@ -181,10 +123,14 @@ impl<'a> HoldSimulation<'a> {
                 samples: Vec::new(),
                 readings: Vec::new(),
                 latencies: Vec::new(),
+                energy_of_gpus: Vec::new(),
+                caps_of_gpus: Vec::new(),
             },
             holder,
             setting,
-        })
+        };
+        simulation.set_gpus();
+        Ok(simulation)
     }
 
     /// Runs batches until the simulated time is over.
@@ -232,6 +178,8 @@ impl<'a> HoldSimulation<'a> {
         self.outcome.unused = settled.and_then(|power| self.holder.unused_power(power));
         self.outcome.windows = self.holder.window_count();
         self.outcome.last = self.setting;
+        let energies = self.gpus.iter().map(|gpu| Joules::new(gpu.energy));
+        self.outcome.energy_of_gpus = energies.collect();
         Ok(self.outcome)
     }
 
@@ -250,8 +198,9 @@ impl<'a> HoldSimulation<'a> {
     /// Whether a batch of this size fits into memory.
     fn fits(&mut self, size: u64) -> Result<bool, SimulationError> {
         if !self.iterations.contains_key(&size) {
-            let phases = self.server.iteration(size, self.variation)?;
-            self.iterations.insert(size, phases);
+            let variations: Vec<_> = self.gpus.iter().map(|gpu| gpu.variation).collect();
+            let loads = self.server.iteration(size, &variations)?;
+            self.iterations.insert(size, loads);
         }
         Ok(matches!(self.iterations.get(&size), Some(Some(_))))
     }
@@ -260,37 +209,11 @@ impl<'a> HoldSimulation<'a> {
     fn run_batch(&mut self, size: u64, number: u64) {
         let deviation = 2.0 * self.seed.label("batch").number(number).uniform() - 1.0;
         let jitter = 1.0 + BATCH_VARIATION * deviation;
-        let phases = self.iterations.get(&size).cloned().flatten();
-        for phase in phases.unwrap_or_default() {
-            self.run_load(&scale_load(&phase.load, jitter, self.heavier));
+        let mut loads = self.iterations.get(&size).cloned().flatten();
+        for load in loads.iter_mut().flatten().flatten() {
+            *load = scale_load(load, jitter, self.heavier);
         }
-    }
-
-    /// Advances the simulation until a load is done.
-    fn run_load(&mut self, load: &Load) {
-        let mut left = Ratio::new(1.0);
-        while left > Ratio::ZERO {
-            let next = (self.reading.number + 1) as f64 * READING_PERIOD;
-            let window_start = next - INSTANT_WINDOW;
-            let is_before_window =
-                self.conditions.sensor == Sensor::Instant && self.now < window_start - 1e-9;
-            let until = if is_before_window { window_start } else { next };
-            let at_most = Seconds::new((until - self.now).max(1e-9));
-            let state = &mut self.state;
-            let step = self
-                .server
-                .chip
-                .step(state, &self.limits, load, left, at_most);
-            left -= step.done;
-            self.now += step.time.get();
-            self.reading.energy += step.power.get() * step.time.get();
-            if is_before_window {
-                self.reading.energy_before_window = self.reading.energy;
-            }
-            if self.now >= next - 1e-9 {
-                self.end_reading();
-            }
-        }
+        self.run_loads(&loads.unwrap_or_default());
     }
 
     /// Ends a power reading: records it, passes it to the sensor and applies the disturbances that are due.
@@ -311,6 +234,7 @@ impl<'a> HoldSimulation<'a> {
         };
         self.statistics
             .record_power(&power_reading(to - READING_PERIOD, to, shown));
+        self.balance_gpus(to);
         let number = self.reading.number;
         if self.conditions.keep_samples && number.is_multiple_of(READINGS_PER_SAMPLE) {
             let sum = std::mem::take(&mut self.reading.sum);
@@ -379,7 +303,7 @@ impl<'a> HoldSimulation<'a> {
         }
         if actions.has_changes() {
             self.setting = self.holder.setting();
-            self.limits = self.server.limits(&self.setting);
+            self.set_gpus();
             self.statistics.record_change(now);
             let windows = self.holder.window_count();
             self.outcome.changes.push((now, windows, self.setting));

@@ -1,7 +1,7 @@
 //! The outcome of a simulated run of `hold`.
 
 use sweetspot_control::hold::{HoldNotice, HoldSetting, HoldSummary, PowerReading, UnusedPower};
-use sweetspot_quantity::{Megahertz, Seconds, Watts};
+use sweetspot_quantity::{Joules, Megahertz, Seconds, Watts};
 
 use sweetspot_stats::weighted_p99;
 
@@ -43,6 +43,10 @@ pub struct HoldOutcome {
     pub readings: Vec<PowerReading>,
     /// For each batch: its end, its longest latency and its number of items.
     pub latencies: Vec<(Seconds, Seconds, u64)>,
+    /// The true energy of each GPU.
+    pub energy_of_gpus: Vec<Joules>,
+    /// Every division of the total power cap among several GPUs, with its time.
+    pub caps_of_gpus: Vec<(Seconds, Vec<Watts>)>,
 }
 
 impl HoldOutcome {

@@ -21,7 +21,8 @@ impl HoldSimulation<'_> {
             let Some(next) = requests.next_arrival().filter(|next| next.get() < end) else {
                 return false;
             };
-            self.run_load(&Load::Waiting { host: next - now });
+            let wait = Load::Waiting { host: next - now };
+            self.run_loads(&vec![vec![wait]; self.gpus.len()]);
         }
     }
 

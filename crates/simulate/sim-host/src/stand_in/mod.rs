@@ -43,7 +43,7 @@ pub struct StandInRequest {
     /// The batch size; that of the profile if `None`. It is the batch of each rank, or of all ranks together
     /// if the workload splits a batch.
     pub batch: Option<u64>,
-    /// The number of processes of a data-parallel job, one GPU each.
+    /// The number of processes of a data-parallel job, or of GPUs that divide each batch of a serving program.
     pub ranks: usize,
     /// When the program has done enough work and exits.
     pub amount: Amount,
@@ -87,16 +87,13 @@ pub fn run_stand_in(
             visible: visible.len(),
         });
     }
-    let gpus = match request.serving {
-        Some(_) => &visible[..1],
-        None => &visible[..request.ranks],
-    };
+    let gpus = &visible[..request.ranks];
     let workload = find_on_host(&host, gpus, request, find)?;
     if let Some(serving) = &request.serving {
-        return serve::serve(request, serving, &workload, visible[0], out);
+        return serve::serve(request, serving, &workload, gpus, out);
     }
     let mut ranks = Vec::new();
-    for (index, gpu) in visible[..request.ranks].iter().enumerate() {
+    for (index, gpu) in gpus.iter().enumerate() {
         let marks = PhaseMarks::new((request.ranks > 1).then_some(index as u32))?;
         ranks.push(Rank::new(gpu, &workload, request, marks)?);
     }

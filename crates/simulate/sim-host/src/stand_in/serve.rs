@@ -36,32 +36,37 @@ pub fn serve(
     request: &StandInRequest,
     serving: &Serving,
     workload: &Workload,
-    gpu: &SharedGpu,
+    gpus: &[&SharedGpu],
     out: &mut impl Write,
 ) -> Result<Finished, StandInError> {
-    let work = workload.work_on(gpu.name(), gpu.profile())?;
     let requests = RequestQueue::new(&serving.arrivals, serving.seed)?;
     // Memory for one item is reserved now; larger batches reserve theirs later.
     let first = StandInRequest {
         batch: Some(1),
         amount: Amount::Items(1),
+        ranks: 1,
         ..request.clone()
     };
-    let rank = Rank::new(gpu, workload, &first, PhaseMarks::off())?;
+    let parts = gpus.iter().map(|gpu| {
+        Ok::<_, StandInError>(ServingGpu {
+            work: workload.work_on(gpu.name(), gpu.profile())?,
+            rank: Rank::new(gpu, workload, &first, PhaseMarks::off())?,
+            batches: HashMap::new(),
+        })
+    });
+    let parts: Vec<_> = parts.collect::<Result<_, _>>()?;
     // The server itself reports over the link.
     let mut printer = ProgressPrinter::new(out, None);
     let items = match request.amount {
         Amount::Items(items) => Some(items),
         Amount::For(_) => None,
-        Amount::Study => Some(work.items()),
+        Amount::Study => parts.first().map(|gpu| gpu.work.items()),
     };
     let mut server = Server {
         link: Writer::from_env()?,
         fixed_batch: request.batch,
-        rank: &rank,
+        gpus: parts,
         workload,
-        work: &work,
-        batches: HashMap::new(),
         rejected_size: 0,
         started: 0,
         batch_time: Seconds::ZERO,
@@ -96,15 +101,20 @@ struct EndCondition {
     time: Option<Seconds>,
 }
 
-/// A serving program on one simulated GPU.
+/// A GPU of a serving program, and its part of the work.
+struct ServingGpu<'a> {
+    rank: Rank<'a>,
+    work: ScaledWork,
+    /// The phases of a workload iteration, by batch size.
+    batches: HashMap<u64, Vec<Phase>>,
+}
+
+/// A serving program on one or several simulated GPUs, which divide each batch among them.
 struct Server<'a> {
     link: Option<Writer>,
     fixed_batch: Option<u64>,
-    rank: &'a Rank<'a>,
+    gpus: Vec<ServingGpu<'a>>,
     workload: &'a Workload,
-    work: &'a ScaledWork,
-    /// The phases of a workload iteration, by batch size.
-    batches: HashMap<u64, Vec<Phase>>,
     /// The batch size that was last reported as too large for the memory; 0 if there was none.
     rejected_size: u64,
     started: u64,
@@ -116,16 +126,64 @@ struct Server<'a> {
     latencies: Vec<f64>,
 }
 
+impl ServingGpu<'_> {
+    /// Computes this GPU's part of a batch that `gpus` GPUs divide among them, and reserves the memory for it.
+    fn prepare(&mut self, workload: &Workload, size: u64, gpus: usize) -> Result<(), StandInError> {
+        if self.batches.contains_key(&size) {
+            return Ok(());
+        }
+        let gpu = self.rank.gpu;
+        let request = JobRequest {
+            batch: Some(size),
+            items: Some(size),
+        };
+        let profile = &workload.profile;
+        let job = Job::new(profile, &self.work, gpu.profile(), request, Variation::NONE)
+            .map_err(|problem| workload.cannot_run(problem))?;
+        let need: Bytes = profile.memory.fixed + profile.memory.per_item * size as f64;
+        let reserved = gpu.with_gpu(|live| {
+            let own = live.job_memory(self.rank.job_id)?;
+            let free = gpu.profile().memory.capacity - live.memory_used() + own;
+            if need > free {
+                let problem = out_of_memory(gpu, size, need, free);
+                return Err(StandInError::from(workload.cannot_run(problem)));
+            }
+            Ok(live.reserve_memory(self.rank.job_id, need.max(own))?)
+        })?;
+        reserved?;
+        let phases = job.iterations().0.iter().map(|phase| Phase {
+            load: match gpus {
+                1 => phase.load,
+                _ => phase.load.divided_among(gpus),
+            },
+            ..phase.clone()
+        });
+        self.batches.insert(size, phases.collect());
+        Ok(())
+    }
+}
+
 impl Server<'_> {
     /// Runs the startup phases, before the first batch.
     fn start(&mut self) -> Result<(), StandInError> {
-        let startup = self.rank.job.startup();
-        if !startup.is_empty() {
-            self.rank.grant_iterations(startup, 1)?;
-            self.rank.await_iteration(Instant::now())?;
+        for gpu in &self.gpus {
+            let startup = gpu.rank.job.startup();
+            if !startup.is_empty() {
+                gpu.rank.grant_iterations(startup, 1)?;
+                gpu.rank.await_iteration(Instant::now())?;
+            }
         }
-        self.started = self.rank.poll()?.0;
+        self.started = self.now()?;
         Ok(())
+    }
+
+    /// The present time of the GPUs, in nanoseconds.
+    fn now(&self) -> Result<u64, StandInError> {
+        let mut now = 0;
+        for gpu in &self.gpus {
+            now = now.max(gpu.rank.poll()?.0);
+        }
+        Ok(now)
     }
 
     /// Whether the requested number of items or time is reached.
@@ -170,44 +228,31 @@ impl Server<'_> {
 
     /// Computes the phases of a batch of this size, and reserves the memory for it.
     fn prepare(&mut self, size: u64) -> Result<(), StandInError> {
-        if self.batches.contains_key(&size) {
-            return Ok(());
-        }
-        let gpu = self.rank.gpu;
-        let request = JobRequest {
-            batch: Some(size),
-            items: Some(size),
-        };
-        let profile = &self.workload.profile;
-        let job = Job::new(profile, self.work, gpu.profile(), request, Variation::NONE)
-            .map_err(|problem| self.workload.cannot_run(problem))?;
-        let need: Bytes = profile.memory.fixed + profile.memory.per_item * size as f64;
-        let reserved = gpu.with_gpu(|live| {
-            let own = live.job_memory(self.rank.job_id)?;
-            let free = gpu.profile().memory.capacity - live.memory_used() + own;
-            if need > free {
-                let problem = out_of_memory(gpu, size, need, free);
-                return Err(StandInError::from(self.workload.cannot_run(problem)));
-            }
-            Ok(live.reserve_memory(self.rank.job_id, need.max(own))?)
-        })?;
-        reserved?;
-        self.batches.insert(size, job.iterations().0.to_vec());
-        Ok(())
+        let (count, workload) = (self.gpus.len(), self.workload);
+        let mut gpus = self.gpus.iter_mut();
+        gpus.try_for_each(|gpu| gpu.prepare(workload, size, count))
     }
 
     /// Runs `count` batches of this size. Returns when the last one was done, and how long each took.
     fn run_batches(&mut self, size: u64, count: u64) -> Result<(u64, Seconds), StandInError> {
         let expected = self.batch_time.max(Seconds::ZERO) * (count as f64 * 0.97);
         let near = Instant::now() + Duration::from_secs_f64(expected.get());
-        let phases = self.batches.get(&size).map_or(&[][..], Vec::as_slice);
-        let started = self.rank.grant_iterations(phases, count)?;
-        let (at, progress) = self.rank.await_iteration(near)?;
-        self.batch_time = seconds(at.saturating_sub(started)) / count as f64;
+        let mut started = u64::MAX;
+        for gpu in &self.gpus {
+            let phases = gpu.batches.get(&size).map_or(&[][..], Vec::as_slice);
+            started = started.min(gpu.rank.grant_iterations(phases, count)?);
+        }
+        let (mut end, mut energy) = (0, Joules::ZERO);
+        for gpu in &self.gpus {
+            let (at, progress) = gpu.rank.await_iteration(near)?;
+            end = end.max(at);
+            energy += progress.energy;
+        }
+        self.batch_time = seconds(end.saturating_sub(started)) / count as f64;
         self.items += size * count;
         self.iterations += count;
-        self.energy = progress.energy;
-        Ok((at, self.batch_time))
+        self.energy = energy;
+        Ok((end, self.batch_time))
     }
 
     /// Reports a batch and its latencies over the shared-memory link.
@@ -258,7 +303,7 @@ impl Server<'_> {
         let started = self.started;
         let mut now = started;
         loop {
-            now = now.max(self.rank.poll()?.0);
+            now = now.max(self.now()?);
             if self.is_over(now, until) {
                 return Ok(now);
             }

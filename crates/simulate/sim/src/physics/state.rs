@@ -45,6 +45,30 @@ pub enum Load {
     },
 }
 
+impl Load {
+    /// The part of a load that one of `gpus` GPUs does if they divide its kernels among them. The host's part stays, because
+    /// the host launches every kernel on every GPU.
+    pub fn divided_among(&self, gpus: usize) -> Self {
+        let share = 1.0 / gpus.max(1) as f64;
+        match *self {
+            Self::Kernels {
+                launch,
+                core,
+                memory,
+                switching,
+                memory_activity,
+            } => Self::Kernels {
+                launch,
+                core: core * share,
+                memory: memory * share,
+                switching,
+                memory_activity,
+            },
+            other => other,
+        }
+    }
+}
+
 /// The state of a GPU: clock, target clock, temperature, energy and power.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct State {

@@ -31,16 +31,7 @@ impl Holder {
                 let decision = search.after_limit_change(axis.index_of(at), &limits, now);
                 self.apply_decision(decision.map(|index| axis.position(at, index)), 0.0);
             }
-            SettingSearch::Joint(search) if self.config.device_caps.is_some() => {
-                // At other levels of the device's cap everything is different, except what fits into memory.
-                let mut renewed = JointSearch::new(&self.config);
-                renewed.exclude_from(search.fitting());
-                self.position.level = renewed.first_level(limits.cap);
-                if self.device_rejected {
-                    renewed.fix_level(self.position.level);
-                }
-                *search = renewed;
-            }
+            SettingSearch::Joint(_) if self.config.device_caps.is_some() => self.renew_search(),
             SettingSearch::Joint(search) => {
                 let decision = search.after_limit_change(at, &limits, now);
                 self.apply_decision(decision, 0.0);
@@ -50,6 +41,33 @@ impl Holder {
                 self.position.level = self.config.device_cap_level(0);
             }
             SettingSearch::Paper { search, .. } => search.restart(),
+        }
+    }
+
+    /// Starts the search of a device's cap anew. At other levels of the cap everything is different, except what fits into
+    /// memory.
+    fn renew_search(&mut self) {
+        if let SettingSearch::Joint(search) = &mut self.search {
+            let mut renewed = JointSearch::new(&self.config);
+            renewed.exclude_from(search.fitting());
+            self.position.level = renewed.first_level(self.config.cap.get());
+            if self.device_rejected {
+                renewed.fix_level(self.position.level);
+            }
+            *search = renewed;
+        }
+    }
+
+    /// Handles the end of the time in which watts move between GPUs. A GPU that waits draws less than its cap, as one whose
+    /// load has pauses, so that only now it shows whether the cap may be exceeded.
+    pub(super) fn on_balanced(&mut self, has_changed: bool) {
+        if !std::mem::take(&mut self.config.is_balancing) {
+            return;
+        }
+        if has_changed {
+            self.renew_search();
+        } else if let SettingSearch::Joint(search) = &mut self.search {
+            search.allow_levels_above(self.config.cap.get());
         }
     }
 

@@ -58,12 +58,14 @@ impl BudgetLoop {
         let cap = Watts::new(cap.get().floor()).max(gpu.device.min_cap);
         let hold = gpu.program.as_ref().and_then(|program| program.hold);
         let is_lower = gpu.asked.is_none_or(|asked| cap < asked);
+        let limit = hold.map(|hold| (hold, self.limit_of_hold(hold, number, cap)));
         let mut unanswered = None;
-        if let Some(hold) = hold.filter(|_| is_lower)
-            && !self.holds.limit(hold, cap)
+        if let Some((hold, limit)) = limit.filter(|_| is_lower)
+            && !self.holds.limit(hold, limit)
         {
             unanswered = Some(hold);
         }
+        let gpu = &mut self.gpus[number];
         let settings = Settings {
             power_cap: Some(cap),
             ..Settings::default()
@@ -81,14 +83,14 @@ impl BudgetLoop {
         }
         let gpu = &mut self.gpus[number];
         if !gpu.is_leased {
-            return Ok(self.limit_by_hold(number, hold, cap));
+            return Ok(self.limit_by_hold(number, limit, cap));
         }
         let id = gpu.gpu.descriptor().id.clone();
         match lease.set(&id, &settings) {
             Ok(_) => {
                 gpu.asked = Some(cap);
-                if let Some(hold) = hold.filter(|_| !is_lower) {
-                    self.holds.limit(hold, cap);
+                if let Some((hold, limit)) = limit.filter(|_| !is_lower) {
+                    self.holds.limit(hold, limit);
                 }
                 Ok(BudgetEvent::Applied { gpu: number, cap })
             }
@@ -107,10 +109,27 @@ impl BudgetLoop {
         }
     }
 
+    /// The limit of a hold if a GPU gets a cap: a hold on several GPUs limits their sum.
+    fn limit_of_hold(&self, hold: u32, number: usize, cap: Watts) -> Watts {
+        let others = self.gpus.iter().enumerate().filter(|(other, gpu)| {
+            let own = gpu.program.as_ref().and_then(|program| program.hold);
+            *other != number && own == Some(hold)
+        });
+        let others: Watts = others
+            .map(|(_, gpu)| gpu.asked.unwrap_or(gpu.device.max_cap))
+            .sum();
+        cap + others
+    }
+
     /// Limits a GPU that another process has leased by the `hold` that runs there.
-    fn limit_by_hold(&mut self, number: usize, hold: Option<u32>, cap: Watts) -> BudgetEvent {
+    fn limit_by_hold(
+        &mut self,
+        number: usize,
+        limit: Option<(u32, Watts)>,
+        cap: Watts,
+    ) -> BudgetEvent {
         let gpu = &mut self.gpus[number];
-        if hold.is_some_and(|hold| self.holds.limit(hold, cap)) {
+        if limit.is_some_and(|(hold, limit)| self.holds.limit(hold, limit)) {
             gpu.asked = Some(cap);
             return BudgetEvent::Applied { gpu: number, cap };
         }

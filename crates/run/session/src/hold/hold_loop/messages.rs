@@ -24,15 +24,25 @@ impl HoldLoop<'_> {
         }
     }
 
-    /// Warns once if this device's power is constant while batches run: they probably run on another device.
-    pub(super) fn warn_if_power_is_constant(&mut self, now: Seconds, power: Watts, is_busy: bool) {
-        let last = &mut self.constant_power;
+    /// Warns once if a device's power is constant while batches run: they probably run on another device.
+    pub(super) fn warn_if_power_is_constant(
+        &mut self,
+        now: Seconds,
+        gpu: usize,
+        power: Watts,
+        is_busy: bool,
+    ) {
+        let last = &mut self.readings_of[gpu].constant_power;
         if power != last.power || !is_busy {
             (last.power, last.since) = (power, now);
         } else if now - last.since >= UNUSED_AFTER && !last.is_reported {
             last.is_reported = true;
+            let which = match self.group.devices().len() {
+                1 => String::new(),
+                _ => format!("{}: ", self.group.name(gpu)),
+            };
             self.notify(format!(
-                "power stays at {} while batches run: check that the program uses this GPU",
+                "{which}power stays at {} while batches run: check that the program uses this GPU",
                 watts(power)
             ));
         }
@@ -54,7 +64,13 @@ impl HoldLoop<'_> {
         if *notice == HoldNotice::FeasibleAgain {
             self.infeasible_cap = None;
         }
-        self.notify(notice_message(notice));
+        let mut message = notice_message(notice);
+        if matches!(notice, HoldNotice::SensorStopped { .. })
+            && let Some(silent) = self.silent_gpus()
+        {
+            message = format!("{message} ({silent})");
+        }
+        self.notify(message);
     }
 
     /// Shows a message to the user and stores it with the result.

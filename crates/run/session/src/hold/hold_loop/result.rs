@@ -5,9 +5,10 @@ use sweetspot_quantity::Seconds;
 use sweetspot_workload::CommandExit;
 
 use super::HoldLoop;
+use crate::hold::group::GpuGroup;
 use crate::hold::real::command_text;
 use crate::hold::request::HoldRequest;
-use crate::hold::result::HoldResult;
+use crate::hold::result::{HeldGpu, HoldResult};
 use crate::hold::verdict::Verdict;
 use crate::measure::Machine;
 
@@ -30,7 +31,10 @@ impl HoldLoop<'_> {
         HoldResult {
             command: command_text(&request.command),
             machine,
-            device: self.device,
+            gpus: held_gpus(&self.group),
+            scope: request.scope,
+            caps_of_gpus: self.caps_of_gpus,
+            lost: self.lost,
             knob: request.knob,
             cap_on: config.cap_on,
             unused: summary
@@ -57,4 +61,16 @@ impl HoldLoop<'_> {
             restored: true,
         }
     }
+}
+
+/// The GPUs with their last settings; the caller adds their energy.
+fn held_gpus(group: &GpuGroup) -> Vec<HeldGpu> {
+    let devices = group.devices().iter().enumerate();
+    devices
+        .map(|(index, device)| HeldGpu {
+            device: device.clone(),
+            energy: None,
+            settings: group.present().map(|present| present[index]),
+        })
+        .collect()
 }
