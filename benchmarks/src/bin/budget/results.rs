@@ -208,7 +208,7 @@ fn print_gpus(mix: &[MixGpu], outcome: &BudgetOutcome, full: &[f64], points: Opt
             .map(|sample| sample.caps[number].get());
         let count = outcome.samples.len() as f64;
         let mean = caps.clone().sum::<f64>() / count;
-        let last = caps.last().unwrap_or(0.0);
+        let last = caps.clone().next_back().unwrap_or(0.0);
         let share = outcome.items[number] / full[number].max(1e-9);
         let (lowest, best) = (gpu.table[0], points.map(|points| points[number]));
         println!(

@@ -248,7 +248,7 @@ fn an_earlier_choice_is_confirmed_sooner() {
 fn earlier_settings_of_unlike_gpus_are_confirmed_sooner() {
     let names = ["titan_x_pascal", "titan_x_maxwell"];
     let gpus = names.map(|name| find_gpu(name).unwrap()).to_vec();
-    let workload = find_workload("resnet_im", Some("multi_gpu_2018"), &Variant::default()).unwrap();
+    let workload = find_workload("cnn2d", Some("multi_gpu_2018"), &Variant::default()).unwrap();
     let job = JobSequence::on_gpus(gpus, vec![workload], JOB).unwrap();
     let criteria = Criteria {
         limits: vec!["time<=+5%".parse().unwrap()],
@@ -286,7 +286,7 @@ fn earlier_settings_of_unlike_gpus_are_confirmed_sooner() {
 fn unlike_gpus_get_settings_of_their_own_and_the_job_is_as_fast() {
     let names = ["titan_x_pascal", "titan_x_maxwell"];
     let gpus = names.map(|name| find_gpu(name).unwrap()).to_vec();
-    let workload = find_workload("resnet_im", Some("multi_gpu_2018"), &Variant::default()).unwrap();
+    let workload = find_workload("cnn2d", Some("multi_gpu_2018"), &Variant::default()).unwrap();
     let job = JobSequence::on_gpus(gpus, vec![workload], JOB).unwrap();
     let tuned = |settings: SettingsScope| {
         let criteria = Criteria {

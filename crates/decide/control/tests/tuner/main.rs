@@ -2,6 +2,7 @@
 
 mod knob;
 mod properties;
+mod remembered;
 mod savings;
 mod test_job;
 
@@ -205,43 +206,6 @@ fn an_external_change_ends_tuning() {
         job.finish().gave_up,
         Some(GiveUpReason::ChangedExternally(_))
     ));
-}
-
-#[test]
-fn a_remembered_choice_is_confirmed_or_not() {
-    let mut good = test_config(Objective::Edp.into());
-    let best = TestJob::new(good.clone(), curve()).best(|time, energy| time * energy);
-    let truth = {
-        let value = |point: usize| curve()[point].0.powi(-2) * curve()[point].1;
-        1.0 - value(best) / value(0)
-    };
-    good.remembered = Some(RememberedChoice {
-        each: None,
-        point: best,
-        gain: Ratio::new(truth),
-        expected_regret: Some(Ratio::new(0.002)),
-    });
-    let mut job = TestJob::new(good, curve());
-    job.run(40.0);
-    assert!(was_notified(&job, |notice| matches!(
-        notice,
-        TuneNotice::RememberedConfirmed(_)
-    )));
-    assert_eq!(job.sets, [0, best]);
-    let mut bad = test_config(Objective::Edp.into());
-    bad.remembered = Some(RememberedChoice {
-        each: None,
-        point: 10,
-        gain: Ratio::new(0.2),
-        expected_regret: None,
-    });
-    let mut job = TestJob::new(bad, curve());
-    job.run(100.0);
-    assert!(was_notified(&job, |notice| matches!(
-        notice,
-        TuneNotice::RememberedNotConfirmed(_)
-    )));
-    assert!(job.sets.len() > 3);
 }
 
 #[test]

@@ -5,6 +5,7 @@ mod error;
 mod limits;
 mod meter;
 mod phases;
+mod point_setter;
 mod ranks;
 mod real;
 mod tune_loop;

@@ -16,7 +16,8 @@ use sweetspot_workload::{
 
 use super::choices::Choice;
 use super::meter::EnergyMeter;
-use super::tune_loop::{PointSetter, TuneLoop, TuneLoopEnd};
+use super::point_setter::PointSetter;
+use super::tune_loop::{TuneLoop, TuneLoopEnd};
 use super::{ChoiceStore, TunedCommand, TunedCommandResult, fingerprint, recall, remember};
 use crate::SessionError;
 use crate::host::{

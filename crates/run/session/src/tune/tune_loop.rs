@@ -3,19 +3,17 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use sweetspot_control::tune::{TuneAction, TuneEvent, TuneSpace, Tuner, TuningState};
-use sweetspot_device::{Clock, Moment, MonotonicClock, Settings};
+use sweetspot_control::tune::{TuneAction, TuneEvent, Tuner, TuningState};
+use sweetspot_device::{Clock, Moment, MonotonicClock};
 use sweetspot_guard::GuardError;
 use sweetspot_link::Tuning as LinkTuning;
 use sweetspot_quantity::{Joules, Seconds, Watts};
-use sweetspot_workload::{
-    Lease, Progress, RecognisedFormat, RunHandler, RunInProgress, WorkloadEvent,
-};
+use sweetspot_workload::{Progress, RecognisedFormat, RunHandler, RunInProgress, WorkloadEvent};
 
 use super::meter::{EnergyMeter, MeterReading};
 use super::phases::PhaseTracker;
+use super::point_setter::PointSetter;
 use super::ranks::RankJoin;
-use crate::host::Gpu;
 use crate::observer::Observer;
 use crate::{DevicesError, SessionError};
 
@@ -323,73 +321,6 @@ impl TuneLoop<'_> {
             self.step(run, TuneEvent::ChangedExternally(changed.to_string()));
         }
         Ok(())
-    }
-}
-
-/// Applies points of the search space to all GPUs. A point is one combination of settings.
-pub struct PointSetter<'a> {
-    space: &'a TuneSpace,
-    gpus: &'a [Gpu],
-    /// The settings that the GPUs have now; `None` before the first.
-    present: Option<Vec<Settings>>,
-    /// The GPUs that no longer respond, by index.
-    lost: Vec<usize>,
-}
-
-impl<'a> PointSetter<'a> {
-    /// Creates the setter; nothing is set yet.
-    pub fn new(space: &'a TuneSpace, gpus: &'a [Gpu]) -> Self {
-        Self {
-            space,
-            gpus,
-            present: None,
-            lost: Vec::new(),
-        }
-    }
-
-    /// Creates the setter for GPUs that have the reference.
-    pub fn at_reference(space: &'a TuneSpace, gpus: &'a [Gpu]) -> Self {
-        Self {
-            present: space.of_gpus.get(space.space.reference()).cloned(),
-            ..Self::new(space, gpus)
-        }
-    }
-
-    /// Applies a point to every GPU, or to none if one fails, whose index is in the error. `each` contains the settings of a point that gives GPUs
-    /// settings of their own.
-    pub fn set(
-        &mut self,
-        lease: &mut Lease<'_>,
-        point: usize,
-        each: Option<Vec<Settings>>,
-    ) -> Result<(), (usize, GuardError)> {
-        let wanted = each.unwrap_or_else(|| self.space.of_gpus[point].clone());
-        for (index, settings) in wanted.iter().enumerate() {
-            let Err(error) = self.set_one(lease, index, settings) else {
-                continue;
-            };
-            let before = self.present.iter().flatten().enumerate();
-            for (earlier, settings) in before.take(index + 1) {
-                let _ = self.set_one(lease, earlier, settings);
-            }
-            return Err((index, error));
-        }
-        self.present = Some(wanted);
-        Ok(())
-    }
-
-    /// Applies settings to the GPU with this index, unless it no longer responds.
-    fn set_one(
-        &self,
-        lease: &mut Lease<'_>,
-        index: usize,
-        settings: &Settings,
-    ) -> Result<(), GuardError> {
-        if self.lost.contains(&index) {
-            return Ok(());
-        }
-        let device = &self.gpus[index].descriptor().id;
-        lease.set(device, settings).map(drop)
     }
 }
 
