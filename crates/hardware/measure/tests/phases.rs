@@ -153,7 +153,7 @@ fn the_energy_of_very_many_phases_is_known_in_bounded_memory() {
     let mut block = 0;
     let mut step = 0;
     let seed = Seed::new(7);
-    // The mixture changes from second to second, so that the phases can be told apart.
+    // The mixture changes from second to second, so that the power of each phase can be found.
     let load = Box::new(move || -> LoadStep {
         let (name, length, switching) = LOAD[step % LOAD.len()];
         step += 1;

@@ -206,14 +206,7 @@ impl SimulatedJob {
 
     /// The descriptors of the GPUs, in the same form as for real GPUs.
     pub fn descriptors(&self) -> Vec<Descriptor> {
-        let clock = Arc::new(VirtualClock::default());
-        let gpus = self.gpus.iter().enumerate();
-        gpus.map(|(index, gpu)| {
-            SimulatedGpu::new(index as u64, gpu.profile.clone(), clock.clone())
-                .descriptor()
-                .clone()
-        })
-        .collect()
+        descriptors(self.gpus.iter().map(|gpu| &gpu.profile))
     }
 
     /// A hash of everything that a run depends on besides its configuration and seed.
@@ -260,6 +253,16 @@ fn stable_text(value: &impl std::fmt::Debug) -> String {
         .replace(", steps: {}", "")
         .replace(", gpus_per_link: 1 }", " }")
         .replace("unlike_bandwidth: None, ", "")
+}
+
+/// The descriptors of simulated GPUs, in the same form as for real GPUs.
+pub(crate) fn descriptors<'a>(profiles: impl Iterator<Item = &'a GpuProfile>) -> Vec<Descriptor> {
+    let clock = Arc::new(VirtualClock::default());
+    let descriptor = |(index, profile): (usize, &GpuProfile)| {
+        let gpu = SimulatedGpu::new(index as u64, profile.clone(), clock.clone());
+        gpu.descriptor().clone()
+    };
+    profiles.enumerate().map(descriptor).collect()
 }
 
 #[cfg(test)]

@@ -62,7 +62,7 @@ fn profile_files(folder: &Path) -> Result<Vec<PathBuf>, CatalogueError> {
     for entry in folder.read_dir().map_err(unreadable)? {
         let entry = entry.map_err(unreadable)?;
         let path = entry.path();
-        // A link to a folder is not followed, so that there is no end to follow.
+        // A link to a folder is not followed: a folder that contains itself would have no end.
         if entry.file_type().map_err(unreadable)?.is_dir() {
             found.extend(profile_files(&path)?);
         } else if path.extension().is_some_and(|ending| ending == "toml") {

@@ -68,3 +68,13 @@ pub struct PowerReading {
     /// The mean power over the time span of the reading.
     pub power: Watts,
 }
+
+/// A power reading in the units of tests: seconds and watts.
+#[cfg(test)]
+pub(crate) fn reading(from: f64, to: f64, power: f64) -> PowerReading {
+    PowerReading {
+        from: Seconds::new(from),
+        to: Seconds::new(to),
+        power: Watts::new(power),
+    }
+}

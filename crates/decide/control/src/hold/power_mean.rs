@@ -243,14 +243,7 @@ impl PowerAverager {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn reading(from: f64, to: f64, power: f64) -> PowerReading {
-        PowerReading {
-            from: Seconds::new(from),
-            to: Seconds::new(to),
-            power: Watts::new(power),
-        }
-    }
+    use crate::hold::event::reading;
 
     #[test]
     fn samples_give_a_mean_once_they_cover_the_averaging_time() {

@@ -51,15 +51,7 @@ impl PowerProfile {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sweetspot_quantity::{Seconds, Watts};
-
-    fn reading(from: f64, to: f64, power: f64) -> PowerReading {
-        PowerReading {
-            from: Seconds::new(from),
-            to: Seconds::new(to),
-            power: Watts::new(power),
-        }
-    }
+    use crate::hold::event::reading;
 
     #[test]
     fn the_highest_reading_counts_and_not_the_mean() {

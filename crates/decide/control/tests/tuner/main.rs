@@ -7,8 +7,7 @@ mod savings;
 mod test_job;
 
 use sweetspot_control::tune::{
-    EarlyStop, GiveUpReason, JobLength, RememberedChoice, TuneEvent, TuneNotice, TuneOutcome,
-    WindowPurpose,
+    EarlyStop, GiveUpReason, JobLength, TuneEvent, TuneNotice, TuneOutcome, WindowPurpose,
 };
 use sweetspot_decide::{Criteria, Objective};
 use sweetspot_quantity::{Ratio, Seconds, Watts};

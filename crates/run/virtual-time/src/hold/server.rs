@@ -1,21 +1,20 @@
 //! A simulated program that serves requests on one or several simulated GPUs.
 
-use std::sync::Arc;
-
 use sweetspot_control::hold::{CapDivision, CapRange, HoldConfig, HoldSetting};
 use sweetspot_control::tune::SettingsScope;
-use sweetspot_device::{Descriptor, Device, VirtualClock};
+use sweetspot_device::Descriptor;
 use sweetspot_predict::find_workload;
 use sweetspot_quantity::{Ratio, Seconds, Watts};
 use sweetspot_sim::{
-    Chip, GpuProfile, Job, JobError, JobRequest, Limits, Load, ScaledWork, SimulatedGpu, Variant,
-    Variation, Workload, find_gpu, parse_gpu_list,
+    Chip, GpuProfile, Job, JobError, JobRequest, Limits, Load, ScaledWork, Variant, Variation,
+    Workload, find_gpu, parse_gpu_list,
 };
 use sweetspot_stats::Seed;
 
 use super::gpus::RunningGpu;
 use super::{CapsOfGpus, Conditions, HoldOutcome, HoldSimulation};
 use crate::SimulationError;
+use crate::job::descriptors;
 
 /// A GPU of a simulated server.
 #[derive(Clone, Debug)]
@@ -87,14 +86,7 @@ impl SimulatedServer {
 
     /// The descriptors of the GPUs, in the same form as for real GPUs.
     pub fn descriptors(&self) -> Vec<Descriptor> {
-        let clock = Arc::new(VirtualClock::default());
-        let gpus = self.gpus.iter().enumerate();
-        gpus.map(|(index, gpu)| {
-            SimulatedGpu::new(index as u64, gpu.profile.clone(), clock.clone())
-                .descriptor()
-                .clone()
-        })
-        .collect()
+        descriptors(self.gpus.iter().map(|gpu| &gpu.profile))
     }
 
     /// What each GPU draws without work.

@@ -214,17 +214,9 @@ fn average(readings: &VecDeque<PowerReading>, from: f64, to: f64) -> MeanPower {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use sweetspot_quantity::Seconds;
 
     use super::*;
-
-    fn reading(from: f64, to: f64, power: f64) -> PowerReading {
-        PowerReading {
-            from: Seconds::new(from),
-            to: Seconds::new(to),
-            power: Watts::new(power),
-        }
-    }
+    use crate::hold::event::reading;
 
     #[test]
     fn one_gpu_is_its_own_sum() {
