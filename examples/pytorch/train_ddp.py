@@ -9,12 +9,15 @@ waits for slower ones (`wait`) and the exchange itself (`exchange`) are phases o
 processors (gloo), with a small network.
 """
 import argparse
+import itertools
 import os
 import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../python/src"))
 import sweetspot  # noqa: E402  (with the wheel installed the line above is needless)
+
+PREPARED_BATCHES = 4
 
 
 class TorchJob:
@@ -36,9 +39,13 @@ class TorchJob:
         self.side = 224 if args.model != "small" else 32
         self.model = self._network(args.model).to(self.device)
         self.optimizer = torch.optim.SGD(self.model.parameters(), lr=args.learning_rate, momentum=0.9)
-        # Made-up images whose class is a direction in their mean colours: there is something to learn.
-        self.data = torch.Generator().manual_seed(1000 + rank)
-        self.share = args.batch // world
+        # Batches are made before the training, as a data loader would have them ready: making 256 images takes the
+        # processor longer than a GPU needs to train with them. Pinned memory is copied at the full speed of the bus.
+        generator = torch.Generator().manual_seed(1000 + rank)
+        made = [self._made_up(args.batch // world, generator) for _ in range(PREPARED_BATCHES)]
+        if has_gpus:
+            made = [(images.pin_memory(), labels.pin_memory()) for images, labels in made]
+        self.batches = itertools.cycle(made)
         self.synchronize = torch.cuda.synchronize if has_gpus else None
 
     def _network(self, name):
@@ -53,6 +60,7 @@ class TorchJob:
         )
 
     def _made_up(self, count, generator):
+        """Images whose class is a direction in their mean colours, so that there is something to learn."""
         torch = self.torch
         labels = torch.randint(0, 8, (count,), generator=generator)
         colours = torch.stack([(labels >> bit & 1).float() - 0.5 for bit in range(3)], dim=1)
@@ -60,8 +68,8 @@ class TorchJob:
         return noise + colours[:, :, None, None], labels
 
     def load(self):
-        images, labels = self._made_up(self.share, self.data)
-        return images.to(self.device), labels.to(self.device)
+        images, labels = next(self.batches)
+        return images.to(self.device, non_blocking=True), labels.to(self.device, non_blocking=True)
 
     def forward(self, batch):
         images, labels = batch
