@@ -1,7 +1,8 @@
 //! Every `console` block of README.md and docs/ shows the real output of its commands.
 //!
 //! Lines that begin with `$ ` are commands, and the lines after them their output. Commands of the program run in a copy
-//! of docs/examples; others are not run. `SNAPSHOTS=overwrite` updates the documents.
+//! of docs/examples; others are not run. A file that a block shows with `$ cat FILE` is there for the commands after it.
+//! `SNAPSHOTS=overwrite` updates the documents.
 
 use std::path::{Path, PathBuf};
 
@@ -42,12 +43,20 @@ fn examples() -> tempfile::TempDir {
     folder
 }
 
+/// The lines that a block shows after a command.
+fn shown_after<'a>(lines: impl Iterator<Item = &'a str>) -> String {
+    lines
+        .take_while(|line| !line.starts_with("$ ") && !line.starts_with("```"))
+        .map(|line| format!("{line}\n"))
+        .collect()
+}
+
 /// The document with the real output of its commands, and their number.
 fn update(document: &str) -> (String, usize) {
     let folder = examples();
     let (mut lines, mut commands) = (Vec::new(), 0);
     let (mut in_block, mut skipping) = (false, false);
-    for line in document.lines() {
+    for (number, line) in document.lines().enumerate() {
         if line.starts_with("```") {
             in_block = line == "```console";
             skipping = false;
@@ -60,6 +69,9 @@ fn update(document: &str) -> (String, usize) {
                 lines.extend(shown.lines().map(str::to_owned));
                 commands += 1;
                 skipping = true;
+            } else if let Some(file) = command.strip_prefix("cat ") {
+                let content = shown_after(document.lines().skip(number + 1));
+                std::fs::write(folder.path().join(file), content).unwrap();
             }
             continue;
         }
