@@ -38,6 +38,7 @@ mod remote_writer;
 mod restore;
 mod server;
 mod settings_protocol;
+mod socket_owner;
 mod timeouts;
 mod writer;
 
