@@ -6,17 +6,15 @@
 //! connections of others cannot hide that root has the lock.
 
 use std::io;
-use std::os::fd::OwnedFd;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 
-use rustix::io::Errno;
-use rustix::net::UCred;
 use rustix::net::sockopt::socket_peercred;
-use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
+use rustix::net::{SocketAddrUnix, UCred};
 use rustix::process::{Uid, geteuid};
 use sweetspot_device::DeviceId;
 
+use crate::connect::connect_to_address;
 use crate::proc_files::command_line;
 use crate::socket_owner::socket_owner;
 
@@ -74,16 +72,12 @@ fn describe(name: &[u8]) -> MachineLock {
 /// The process that listens at an abstract name, as the kernel knows it; `None` if its queue of connections is full. This
 /// never waits, even if the process accepts no connections.
 fn holder(name: &[u8]) -> Option<UCred> {
-    let socket = connect_at_once(name).ok()?;
-    socket_peercred(UnixStream::from(socket)).ok()
+    socket_peercred(connect_to_name(name).ok()?).ok()
 }
 
 /// Connects to an abstract name without waiting.
-fn connect_at_once(name: &[u8]) -> Result<OwnedFd, Errno> {
-    let flags = SocketFlags::NONBLOCK.union(SocketFlags::CLOEXEC);
-    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
-    connect(&socket, &SocketAddrUnix::new_abstract_name(name)?)?;
-    Ok(socket)
+fn connect_to_name(name: &[u8]) -> io::Result<UnixStream> {
+    connect_to_address(&SocketAddrUnix::new_abstract_name(name)?)
 }
 
 #[cfg(test)]
@@ -96,7 +90,7 @@ mod tests {
         let _lock = MachineLock::take(&scope, &device).unwrap();
         let name = format!("sweetspot-device/{device}/{scope}");
         // Every other process may do this.
-        while connect_at_once(name.as_bytes()).is_ok() {}
+        while connect_to_name(name.as_bytes()).is_ok() {}
         let second = MachineLock::take(&scope, &device).unwrap();
         let user = geteuid().as_raw();
         let MachineLock::Held(holder) = second else {

@@ -3,10 +3,11 @@
 use std::collections::HashSet;
 use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
-use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
-use sweetspot_guard::{Journal, JournalError, RestoreOutcome, UnrestoredDevice, restore_device};
+use sweetspot_guard::{
+    Journal, JournalError, RestoreOutcome, UnrestoredDevice, restore_device, service_responds,
+};
 use sweetspot_hosts::lock_scope;
 use sweetspot_service::{EARLIER_JOURNAL_FOLDER, JOURNAL_FOLDER, SOCKET};
 use sweetspot_sim_host::ENVIRONMENT;
@@ -101,14 +102,14 @@ pub fn unrestored_devices() -> Vec<Result<UnrestoredDevice, JournalError>> {
 }
 
 /// Whether it is unknown to this user if GPUs were left changed by root: only root can read its journal, and the service,
-/// which restores by itself, does not run.
+/// which restores by itself, does not run or does not respond.
 pub fn root_journal_is_hidden() -> bool {
     let folder = Path::new(JOURNAL_FOLDER);
     let is_hidden = || {
         let found = std::fs::read_dir(folder);
         found.is_err_and(|error| error.kind() == ErrorKind::PermissionDenied)
     };
-    simulated_host().is_none() && is_hidden() && UnixStream::connect(SOCKET).is_err()
+    simulated_host().is_none() && is_hidden() && !service_responds(Path::new(SOCKET))
 }
 
 /// The devices with journal files in a folder, or why the journal cannot be read.
@@ -180,4 +181,4 @@ fn left_elsewhere(journal: &Journal) -> Vec<Result<String, String>> {
 }
 
 /// The finding where root's journal cannot be read.
-pub(crate) const HIDDEN_JOURNAL: &str = "unknown whether root's guards left GPUs changed: only root can read their journal, and the service does not run: use `sudo sweetspot restore`";
+pub(crate) const HIDDEN_JOURNAL: &str = "unknown whether root's guards left GPUs changed: only root can read their journal, and the service does not run or does not respond: use `sudo sweetspot restore`";
