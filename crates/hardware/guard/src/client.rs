@@ -67,6 +67,15 @@ pub struct Guard {
 impl Guard {
     /// Starts `program` as the guard process.
     pub fn start(program: Command) -> Result<Self, GuardError> {
+        Self::start_unless(program, &|| false)
+    }
+
+    /// Like [`Guard::start`], but does not wait any longer for a guard that has not answered yet as soon as
+    /// `is_cancelled` returns true.
+    pub fn start_unless(
+        program: Command,
+        is_cancelled: &dyn Fn() -> bool,
+    ) -> Result<Self, GuardError> {
         let start_error = |error: io::Error| GuardError::CannotStart(error.to_string());
         let (stream, child) = start_guard(program).map_err(start_error)?;
         limit_waits(&stream).map_err(start_error)?;
@@ -85,16 +94,20 @@ impl Guard {
             ended: None,
             kept_problems: Vec::new(),
         };
-        guard.wait_for_start().map_err(start_error)?;
+        guard.wait_for_start(is_cancelled).map_err(start_error)?;
         Ok(guard)
     }
 
-    /// Waits for the guard's first message, unless it exits instead.
-    fn wait_for_start(&mut self) -> io::Result<()> {
+    /// Waits for the guard's first message, unless it exits instead or the wait is cancelled.
+    fn wait_for_start(&mut self, is_cancelled: &dyn Fn() -> bool) -> io::Result<()> {
         let begun = Instant::now();
         loop {
             match self.replies.next_within(MAX_SINGLE_WAIT) {
                 Ok(Some(_)) => return Ok(()),
+                Ok(None) if is_cancelled() => {
+                    kill(&mut self.child);
+                    return Err(io::Error::other("a signal arrived before it had started"));
+                }
                 Ok(None) if begun.elapsed() < START_TIMEOUT => {}
                 Ok(None) => {
                     kill(&mut self.child);
@@ -212,6 +225,16 @@ impl Guard {
             let stream = stream.lock().unwrap_or_else(PoisonError::into_inner);
             // If the guard does not receive this, it does not reply either, which the waiting thread notices.
             let _ = send_within(&stream, &Request::Interrupt { signal, pass_on }, limit);
+        }
+    }
+
+    /// Returns a function with which another thread ends the waits for a guard that does not reply: it is killed if it
+    /// is still silent half a second later.
+    pub fn canceller(&self) -> impl FnMut(i32, bool) + Send + 'static {
+        let (count, is_urgent) = (self.interruptions.clone(), self.is_urgent.clone());
+        move |_, _| {
+            count.fetch_add(1, Ordering::AcqRel);
+            is_urgent.store(true, Ordering::Release);
         }
     }
 

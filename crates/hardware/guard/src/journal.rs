@@ -139,6 +139,11 @@ impl Journal {
         Ok(journal)
     }
 
+    /// The folder with the journal's files.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
     /// Locks devices for the whole machine, not only for those who use this folder. `scope` distinguishes devices with
     /// the same identity.
     pub fn locking_machine(mut self, scope: String) -> Self {

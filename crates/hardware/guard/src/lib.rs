@@ -22,6 +22,7 @@
 
 mod channel;
 mod client;
+mod connect;
 mod connection;
 mod entry;
 mod error;
@@ -38,10 +39,12 @@ mod remote_writer;
 mod restore;
 mod server;
 mod settings_protocol;
+mod socket_owner;
 mod timeouts;
 mod writer;
 
 pub use client::{Guard, GuardMessage};
+pub use connect::connect_at_once;
 pub use connection::{ClientConnection, start_guard};
 pub use entry::LeaseKind;
 pub use error::GuardError;
@@ -54,7 +57,7 @@ pub use processes::{
 };
 pub use protocol::{CommandExit, Streams, WorkloadCommand, WorkloadEnd};
 pub use refusal::{CapChange, Refusal, RestoreError, RestoreOutcome};
-pub use remote_writer::RemoteWriter;
+pub use remote_writer::{RemoteWriter, service_responds};
 pub use restore::restore_device;
 pub use server::{OpenDevice, serve};
 pub use settings_protocol::{

@@ -2,19 +2,21 @@
 //! have journals of their own.
 //!
 //! The lock is a listening socket with an abstract name, which the kernel removes with its process. Everybody can bind
-//! such a name, so the kernel's word on who has done it counts: root is not stopped by another user's process.
+//! such a name, so the kernel's word on who has done it counts: root is not stopped by another user's process, and
+//! connections of others cannot hide that root has the lock.
 
 use std::io;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 
-use rustix::net::UCred;
 use rustix::net::sockopt::socket_peercred;
-use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
-use rustix::process::geteuid;
+use rustix::net::{SocketAddrUnix, UCred};
+use rustix::process::{Uid, geteuid};
 use sweetspot_device::DeviceId;
 
+use crate::connect::connect_to_address;
 use crate::proc_files::command_line;
+use crate::socket_owner::socket_owner;
 
 /// The outcome of an attempt to lock a device.
 #[derive(Debug)]
@@ -47,8 +49,9 @@ impl MachineLock {
 /// Finds out which process has taken a name.
 fn describe(name: &[u8]) -> MachineLock {
     let holder = holder(name);
-    let text = match &holder {
-        Some(holder) => {
+    let user = socket_owner(name).or(holder.map(|holder| holder.uid));
+    let text = match (&holder, user) {
+        (Some(holder), _) => {
             let pid = holder.pid.as_raw_nonzero().get();
             let user = holder.uid.as_raw();
             match command_line(pid) {
@@ -56,20 +59,43 @@ fn describe(name: &[u8]) -> MachineLock {
                 None => format!("process {pid} of user {user}"),
             }
         }
-        None => "a process that cannot be identified".to_owned(),
+        (None, Some(user)) => format!("a process of user {}", user.as_raw()),
+        (None, None) => "a process that cannot be identified".to_owned(),
     };
-    let is_root = holder.is_some_and(|holder| holder.uid.is_root());
+    let is_root = user.is_some_and(Uid::is_root);
     match geteuid().is_root() && !is_root {
         true => MachineLock::Beside(text),
         false => MachineLock::Held(text),
     }
 }
 
-/// The process that listens at an abstract name, as the kernel knows it. This never waits, even if the process accepts
-/// no connections.
+/// The process that listens at an abstract name, as the kernel knows it; `None` if its queue of connections is full. This
+/// never waits, even if the process accepts no connections.
 fn holder(name: &[u8]) -> Option<UCred> {
-    let flags = SocketFlags::NONBLOCK.union(SocketFlags::CLOEXEC);
-    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None).ok()?;
-    connect(&socket, &SocketAddrUnix::new_abstract_name(name).ok()?).ok()?;
-    socket_peercred(UnixStream::from(socket)).ok()
+    socket_peercred(connect_to_name(name).ok()?).ok()
+}
+
+/// Connects to an abstract name without waiting.
+fn connect_to_name(name: &[u8]) -> io::Result<UnixStream> {
+    connect_to_address(&SocketAddrUnix::new_abstract_name(name)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_queue_does_not_hide_who_has_the_lock() {
+        let (scope, device) = (std::process::id().to_string(), DeviceId::new("GPU-full"));
+        let _lock = MachineLock::take(&scope, &device).unwrap();
+        let name = format!("sweetspot-device/{device}/{scope}");
+        // Every other process may do this.
+        while connect_to_name(name.as_bytes()).is_ok() {}
+        let second = MachineLock::take(&scope, &device).unwrap();
+        let user = geteuid().as_raw();
+        let MachineLock::Held(holder) = second else {
+            panic!("the lock was taken twice: {second:?}");
+        };
+        assert_eq!(holder, format!("a process of user {user}"));
+    }
 }

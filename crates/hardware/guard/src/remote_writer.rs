@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use sweetspot_device::{AppliedSettings, DeviceId, Settings};
 
+use crate::connect::connect_at_once;
 use crate::entry::LeaseKind;
 use crate::owner::Owner;
 use crate::protocol::{receive, send};
@@ -40,7 +41,7 @@ impl RemoteWriter {
     pub fn service(socket: &Path) -> Self {
         let socket = socket.to_owned();
         Self {
-            connect: Box::new(move || UnixStream::connect(&socket)),
+            connect: Box::new(move || connect_at_once(&socket)),
             connection: None,
             patience: RECONNECT_TIMEOUT,
             leased: Vec::new(),
@@ -77,7 +78,7 @@ impl RemoteWriter {
                 Err(error) => {
                     self.connection = None;
                     if begun.elapsed() >= self.patience {
-                        return Err(Refusal::ServiceLost(error.to_string()));
+                        return Err(Refusal::ServiceLost(reason(&error)));
                     }
                     tracing::warn!(%error, "the connection to the service is lost: trying again");
                     std::thread::sleep(RECONNECT_PAUSE);
@@ -139,6 +140,30 @@ impl RemoteWriter {
         send(connection.get_mut(), request)?;
         receive(connection)?.ok_or_else(lost)
     }
+}
+
+/// Why a process cannot be reached, in the words of a user.
+fn reason(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => "it does not respond".to_owned(),
+        _ => error.to_string(),
+    }
+}
+
+/// Whether the service at this socket replies within two seconds. One that is stopped, or that waits for the driver,
+/// still accepts connections.
+pub fn service_responds(socket: &Path) -> bool {
+    const TIMEOUT: Duration = Duration::from_secs(2);
+    let greet = || -> io::Result<bool> {
+        let mut stream = connect_at_once(socket)?;
+        stream.set_read_timeout(Some(TIMEOUT))?;
+        stream.set_write_timeout(Some(TIMEOUT))?;
+        let (version, job) = (SETTINGS_PROTOCOL, None);
+        send(&mut stream, &SettingsRequest::Hello { version, job })?;
+        let reply: Option<SettingsReply> = receive(&mut BufReader::new(stream))?;
+        Ok(reply.is_some())
+    };
+    greet().unwrap_or(false)
 }
 
 /// The refusal for a reply that does not fit its request.
@@ -221,5 +246,32 @@ impl SettingsWriter for RemoteWriter {
             Ok(other) => vec![RestoreError::Service(unexpected(&other).to_string())],
             Err(refusal) => vec![RestoreError::Service(refusal.to_string())],
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::net::UnixListener;
+
+    #[test]
+    fn a_process_that_accepts_no_connections_is_not_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let socket = folder.path().join("service.sock");
+        assert!(!service_responds(&socket));
+        let _listener = UnixListener::bind(&socket).unwrap();
+        let begun = Instant::now();
+        assert!(!service_responds(&socket));
+        // Everybody can fill the queue of the service's socket.
+        while connect_at_once(&socket).is_ok() {}
+        assert!(!service_responds(&socket));
+        let mut writer = RemoteWriter::service(&socket);
+        writer.patience = Duration::from_millis(100);
+        let refusal = writer.request(&SettingsRequest::Ping).unwrap_err();
+        assert_eq!(
+            refusal,
+            Refusal::ServiceLost("it does not respond".to_owned())
+        );
+        assert!(begun.elapsed() < Duration::from_secs(6));
     }
 }

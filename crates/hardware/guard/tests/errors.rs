@@ -187,6 +187,18 @@ fn start_errors_name_the_reason() {
     }
 }
 
+/// A stopped process, for example, does not answer.
+#[test]
+fn the_wait_for_a_guard_that_does_not_start_can_be_cancelled() {
+    let begun = std::time::Instant::now();
+    let mut program = Command::new("sleep");
+    program.arg("60");
+    let is_cancelled = || begun.elapsed().as_millis() > 200;
+    let error = Guard::start_unless(program, &is_cancelled).unwrap_err();
+    assert!(begun.elapsed().as_secs() < 5, "{error}");
+    assert!(error.to_string().contains("a signal arrived"), "{error}");
+}
+
 /// The kernel rejects new files in its own folders, even from root.
 #[test]
 fn an_unwritable_folder_is_a_missing_permission() {

@@ -2,8 +2,10 @@
 
 use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
+
+use sweetspot_guard::connect_at_once;
 
 /// Why the service cannot listen.
 #[derive(Debug, thiserror::Error)]
@@ -55,10 +57,14 @@ pub fn listen(path: &Path) -> Result<UnixListener, ListenError> {
         Ok(found) if found.uid() != rustix::process::geteuid().as_raw() => {
             return Err(not_ours(format!("a socket of user {}", found.uid())));
         }
-        Ok(_) => match UnixStream::connect(path) {
+        Ok(_) => match connect_at_once(path) {
             Ok(_) => return Err(ListenError::InUse(path.to_owned())),
             Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
                 std::fs::remove_file(path).map_err(system)?;
+            }
+            // A service whose queue of connections is full.
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                return Err(ListenError::InUse(path.to_owned()));
             }
             Err(error) => return Err(system(error)),
         },

@@ -81,7 +81,12 @@ impl<'a> Lease<'a> {
         let command = (program.command)()?;
         // If the guard is killed, its command becomes a child of this process, which can then end it.
         adopt_orphans();
-        let guard = Guard::start(command)?;
+        // Nothing is changed yet, so a signal need not wait for a guard that does not start.
+        let is_cancelled = || signals.received().is_some();
+        let guard = Guard::start_unless(command, &is_cancelled).map_err(|error| {
+            let signal = signals.received();
+            signal.map_or(error.into(), WorkloadError::Interrupted)
+        })?;
         signals.on_signal(Box::new(guard.interrupter()));
         let states = devices
             .iter()
@@ -249,13 +254,13 @@ impl<'a> Lease<'a> {
         let released = match self.guard.release(signal.is_some()) {
             // The process of root was killed: another one restores the devices.
             Ok(problems) if is_lost(&problems) => {
-                replace_guard(self.program, devices, note).or(Ok(problems))
+                replace_guard(self.program, devices, &self.signals, note).or(Ok(problems))
             }
             // If the guard was killed, its command is ended, and another guard restores the devices.
             Err(GuardError::Gone(reason)) => {
                 tracing::warn!(reason, "the guard exited unexpectedly: starting another");
                 end_descendants();
-                replace_guard(self.program, devices, note)
+                replace_guard(self.program, devices, &self.signals, note)
             }
             released => released,
         };
@@ -273,16 +278,21 @@ impl<'a> Lease<'a> {
     }
 }
 
-/// Starts another guard, which restores the devices whose settings a dead guard has left changed.
+/// Starts another guard, which restores the devices whose settings a dead guard has left changed. A further signal ends
+/// the wait for one that does not reply; the devices then stay changed, which the error says.
 fn replace_guard(
     program: GuardProgram<'_>,
     devices: Vec<DeviceId>,
+    signals: &SignalSource,
     note: &mut dyn FnMut(&str),
 ) -> Result<Vec<RestoreError>, GuardError> {
-    // Without another guard the devices stay changed.
-    let command = (program.command)().map_err(|error| GuardError::Gone(error.to_string()))?;
-    let guard = Guard::start(command);
-    let mut guard = guard.map_err(|error| GuardError::Gone(error.to_string()))?;
+    let gone = |reason: &dyn std::fmt::Display| GuardError::Gone(reason.to_string());
+    let command = (program.command)().map_err(|error| gone(&error))?;
+    let before = signals.after(0).len();
+    let is_cancelled = || signals.after(0).len() > before;
+    let guard = Guard::start_unless(command, &is_cancelled);
+    let mut guard = guard.map_err(|error| gone(&error))?;
+    signals.on_later_signal(Box::new(guard.canceller()));
     for found in guard.lease(devices)? {
         note(&found.to_string());
     }

@@ -126,6 +126,12 @@ impl SignalSource {
         *on_signal = Some(report);
     }
 
+    /// Calls `report` for every signal that arrives from now on, in place of an earlier report.
+    pub(crate) fn on_later_signal(&self, report: SignalReport) {
+        let on_signal = &self.listener.received.on_signal;
+        *on_signal.lock().unwrap_or_else(PoisonError::into_inner) = Some(report);
+    }
+
     /// Stops the calls that [`SignalSource::on_signal`] has started.
     pub(crate) fn stop_reports(&self) {
         let on_signal = &self.listener.received.on_signal;

@@ -15,7 +15,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags};
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{FlockOperation, OFlags, flock};
+use rustix::io::Errno;
 
 pub use error::StoreError;
 pub use merge::merge;
@@ -317,18 +318,31 @@ fn require_study(folder: &Path) -> Result<(), StoreError> {
     }
 }
 
-/// Locks the folder of a study; the kernel releases the lock however this process ends.
+/// Locks the folder of a study; the kernel releases the lock however this process ends. A link is not followed and a pipe
+/// is not waited for, because somebody else may have made the study.
 fn lock(folder: &Path) -> Result<File, StoreError> {
-    let path = folder.join(LOCK);
-    let file = File::options()
+    use std::os::unix::fs::OpenOptionsExt;
+    let flags = OFlags::NOFOLLOW.union(OFlags::NONBLOCK);
+    let opened = File::options()
         .create(true)
         .truncate(false)
+        .read(true)
         .write(true)
-        .open(path)
-        .map_err(|problem| StoreError::folder(folder, problem))?;
+        .custom_flags(flags.bits() as i32)
+        .open(folder.join(LOCK));
+    let file = match opened {
+        Ok(file) if file.metadata().is_ok_and(|found| found.is_file()) => file,
+        Err(problem) if problem.raw_os_error() != Some(Errno::LOOP.raw_os_error()) => {
+            return Err(StoreError::folder(folder, problem));
+        }
+        _ => {
+            let problem = std::io::Error::other("its lock is not a file: delete it");
+            return Err(StoreError::folder(folder, problem));
+        }
+    };
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Ok(file),
-        Err(rustix::io::Errno::WOULDBLOCK) => Err(StoreError::Busy(folder.to_owned())),
+        Err(Errno::WOULDBLOCK) => Err(StoreError::Busy(folder.to_owned())),
         Err(problem) => Err(StoreError::folder(folder, problem.into())),
     }
 }

@@ -146,3 +146,29 @@ fn a_link_in_a_study_is_not_followed_when_it_is_deleted() {
     assert_eq!(std::fs::read_dir(&precious).unwrap().count(), before);
     assert!(!folder.path().join("s").exists());
 }
+
+/// Somebody else may have made the study.
+#[test]
+fn a_lock_that_is_a_pipe_or_a_link_is_neither_waited_for_nor_followed() {
+    let folder = tempfile::tempdir().unwrap();
+    let there = folder.path();
+    make_study(there);
+    let (lock, elsewhere) = (there.join("s/lock"), there.join("elsewhere"));
+    let make_pipe = || {
+        let made = std::process::Command::new("mkfifo").arg(&lock).status();
+        assert!(made.unwrap().success());
+    };
+    let make_link = || std::os::unix::fs::symlink(&elsewhere, &lock).unwrap();
+    let kinds: [&dyn Fn(); 2] = [&make_pipe, &make_link];
+    for make in kinds {
+        std::fs::remove_file(&lock).unwrap();
+        make();
+        for line in ["study delete s --yes", "sweep --resume s --repeat 6"] {
+            let output = sweetspot(there, &words(line));
+            let said = text(&output.stderr);
+            assert_eq!(output.status.code(), Some(2), "{line}: {said}");
+            assert!(said.contains("its lock is not a file"), "{line}: {said}");
+            assert!(!elsewhere.exists(), "{line}");
+        }
+    }
+}

@@ -59,3 +59,29 @@ fn root_talks_to_the_socket_of_its_owner_only_and_never_waits_for_it() {
     assert_ne!(output.status.code(), Some(0), "{}", errors(&output));
     drop(full);
 }
+
+#[test]
+#[ignore = "needs root"]
+fn a_service_that_does_not_respond_is_no_all_clear_and_holds_nobody_up() {
+    let machine = SharedMachine::new();
+    let (program, user) = (
+        machine.program(),
+        format!("--reuid {VICTIM} --clear-groups"),
+    );
+    let listen = "import socket, time; s = socket.socket(socket.AF_UNIX); \
+                  s.bind('/run/sweetspot/sweetspot.sock'); s.listen(0); time.sleep(30)";
+    let script = format!(
+        "chmod 755 /run /var/lib; mkdir -p -m 700 /var/lib/sweetspot/journal; mkdir -m 755 /run/sweetspot; \
+         python3 -c \"{listen}\" & listener=$!; \
+         until [ -S /run/sweetspot/sweetspot.sock ]; do sleep 0.05; done; chmod 666 /run/sweetspot/sweetspot.sock; \
+         for attempt in 1 2 3; do setpriv {user} {program} restore; echo restore $?; done; \
+         setpriv {user} {program} doctor > /dev/null; echo doctor $?; kill $listener"
+    );
+    let output = output_within(machine.container(&[], &script), 25);
+    let output = output.expect("a full queue of connections is not waited for");
+    let text = String::from_utf8_lossy(&output.stdout);
+    let said = errors(&output);
+    assert_eq!(text.matches("restore 1").count(), 3, "{text} {said}");
+    assert!(text.contains("doctor 1"), "{text} {said}");
+    assert!(said.contains("does not respond"), "{said}");
+}

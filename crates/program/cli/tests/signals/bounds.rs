@@ -124,3 +124,33 @@ fn a_signal_ends_the_tool_while_a_document_waits_for_its_reader() {
     // The signal kills the program, as by default.
     assert_eq!(exit_code_within(&mut child, Duration::from_secs(4)), None);
 }
+
+/// Nothing is changed before the guard has started, so nothing needs to be waited for.
+#[test]
+fn a_signal_ends_the_wait_for_a_guard_that_is_stopped_as_it_starts() {
+    let host = TestHost::new("v100");
+    let mut child = host
+        .sweetspot()
+        .args(["run", "--power-cap", "200W", "--", "sleep", "60"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let children = format!("/proc/{0}/task/{0}/children", child.id());
+    let guard = loop {
+        let found = std::fs::read_to_string(&children).unwrap();
+        if let Some(guard) = found.split_whitespace().next() {
+            break guard.to_owned();
+        }
+    };
+    let stopped = Command::new("kill").args(["-STOP", &guard]).status();
+    assert!(stopped.unwrap().success());
+    std::thread::sleep(Duration::from_millis(300));
+    send_term(child.id());
+    // A guard that had started meanwhile is given five seconds to restore.
+    let code = exit_code_within(&mut child, Duration::from_secs(9));
+    assert_eq!(code, Some(128 + 15));
+    let shared = Host::open(host.folder()).unwrap();
+    let cap = shared.gpus()[0].with_gpu(|gpu| gpu.power_cap().get());
+    assert_eq!(cap.unwrap(), 300.0);
+}

@@ -8,7 +8,9 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use rustix::net::sockopt::socket_peercred;
-use sweetspot_guard::{ClientConnection, Leases, LocalWriter, RemoteWriter, SettingsWriter, serve};
+use sweetspot_guard::{
+    ClientConnection, Leases, LocalWriter, RemoteWriter, SettingsWriter, connect_at_once, serve,
+};
 use sweetspot_service::SOCKET;
 use sweetspot_workload::WorkloadError;
 
@@ -42,9 +44,13 @@ impl SettingsAccess {
             return Self::Service(PathBuf::from(socket));
         }
         let needs_no_service = rustix::process::geteuid().is_root() || simulated_host().is_some();
-        match !needs_no_service && UnixStream::connect(SOCKET).is_ok() {
-            true => Self::Service(PathBuf::from(SOCKET)),
-            false => Self::Own,
+        if needs_no_service {
+            return Self::Own;
+        }
+        match connect_at_once(Path::new(SOCKET)) {
+            // A service that does not respond is an error where it is asked, and no reason to try without it.
+            Err(error) if error.kind() != io::ErrorKind::WouldBlock => Self::Own,
+            _ => Self::Service(PathBuf::from(SOCKET)),
         }
     }
 

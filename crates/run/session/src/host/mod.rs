@@ -4,22 +4,18 @@
 mod access;
 mod bounded;
 mod error;
+mod journals;
 
 pub use access::{GuardWriter, SettingsAccess, StartAsRoot, serve_as_guard};
 pub(crate) use bounded::open_host;
 pub use error::DevicesError;
-
-use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
+pub(crate) use journals::{HIDDEN_JOURNAL, open_journal, root_journal_is_hidden, simulated_host};
+pub use journals::{restore_all, unrestored_devices};
 
 use sweetspot_device::{
     ControllableDevice, Descriptor, Device, DeviceId, Host, HostDevice, MigSlices, OpenError,
     Selector, select_devices,
 };
-use sweetspot_guard::{Journal, JournalError, RestoreOutcome, UnrestoredDevice, restore_device};
-use sweetspot_hosts::lock_scope;
-use sweetspot_service::{EARLIER_JOURNAL_FOLDER, JOURNAL_FOLDER, SOCKET};
-use sweetspot_sim_host::ENVIRONMENT;
 
 use crate::SessionError;
 
@@ -103,119 +99,6 @@ pub(crate) fn descriptors(gpus: &[Gpu]) -> Vec<Descriptor> {
     gpus.iter().map(|gpu| gpu.descriptor().clone()).collect()
 }
 
-/// The folders that may hold the guards' journals of changed settings, the preferred one first: the simulated host's own
-/// folder, the one of the system for root, or folders of the user.
-fn guard_folders() -> Vec<PathBuf> {
-    let user = rustix::process::geteuid();
-    match simulated_host() {
-        Some(host) => vec![host.join("guard")],
-        None if user.is_root() => vec![PathBuf::from(JOURNAL_FOLDER)],
-        None => user_folders(user.as_raw()),
-    }
-}
-
-/// The folders in which guards of a user may keep their journals, the preferred one first.
-fn user_folders(user: u32) -> Vec<PathBuf> {
-    let named = |variable: &str| {
-        let value = std::env::var_os(variable).filter(|value| !value.is_empty());
-        value.map(PathBuf::from)
-    };
-    let state = named("XDG_STATE_HOME").or(named("HOME").map(|home| home.join(".local/state")));
-    let folders = [
-        named("XDG_RUNTIME_DIR").map(|run| run.join("sweetspot")),
-        Some(std::env::temp_dir().join(format!("sweetspot-{user}"))),
-        state.map(|state| state.join("sweetspot/guard")),
-    ];
-    folders.into_iter().flatten().collect()
-}
-
-/// The folders in which earlier versions, or shells with other environment variables, may have left journals of this
-/// user.
-fn other_folders() -> Vec<PathBuf> {
-    let user = rustix::process::geteuid();
-    match (simulated_host(), user.is_root()) {
-        (Some(_), _) => Vec::new(),
-        (None, true) => vec![PathBuf::from(EARLIER_JOURNAL_FOLDER)],
-        (None, false) => user_folders(user.as_raw()),
-    }
-}
-
-/// Opens the journal of this user's guards, and takes over what is left in other places.
-pub(crate) fn open_journal() -> Result<Journal, JournalError> {
-    let mut opened = guard_folders()
-        .into_iter()
-        .map(|folder| Journal::open(&folder));
-    // Anybody can make the folder in the temporary directory first, which must not stop this user.
-    let journal = match opened.next() {
-        Some(Err(problem)) => opened.find(Result::is_ok).unwrap_or(Err(problem)),
-        Some(opened) => opened,
-        None => Journal::open(Path::new(JOURNAL_FOLDER)),
-    }?;
-    let journal = journal.locking_machine(lock_scope());
-    for earlier in other_folders() {
-        journal.take_over(&earlier);
-    }
-    Ok(journal)
-}
-
-/// The folder of the simulated host, if the NVML library in use is the simulated one.
-pub(crate) fn simulated_host() -> Option<PathBuf> {
-    let folder = PathBuf::from(std::env::var_os(ENVIRONMENT)?);
-    match std::env::var_os("SWEETSPOT_NVML") {
-        Some(library) if !Path::new(&library).starts_with(&folder) => None,
-        _ => Some(folder),
-    }
-}
-
-/// The devices whose settings were left changed by dead guards: by those of this user and by those that ran
-/// as root.
-pub fn unrestored_devices() -> Vec<Result<UnrestoredDevice, JournalError>> {
-    let mut folders = guard_folders();
-    folders.extend(other_folders());
-    if simulated_host().is_none() {
-        folders.push(PathBuf::from(JOURNAL_FOLDER));
-    }
-    let mut seen = Vec::new();
-    folders.retain(|folder| {
-        !seen.contains(folder) && {
-            seen.push(folder.clone());
-            true
-        }
-    });
-    let devices = folders.iter().flat_map(|folder| unrestored_in(folder));
-    // Folders of other users are not this user's to judge; see `root_journal_is_hidden` for that of root.
-    devices
-        .filter(|device| {
-            !device
-                .as_ref()
-                .is_err_and(JournalError::is_permission_denied)
-        })
-        .collect()
-}
-
-/// Whether it is unknown to this user if GPUs were left changed by root: only root can read its journal, and the service,
-/// which restores by itself, does not run.
-pub fn root_journal_is_hidden() -> bool {
-    let folder = Path::new(JOURNAL_FOLDER);
-    let is_hidden = || {
-        let found = std::fs::read_dir(folder);
-        found.is_err_and(|error| error.kind() == std::io::ErrorKind::PermissionDenied)
-    };
-    simulated_host().is_none() && is_hidden() && UnixStream::connect(SOCKET).is_err()
-}
-
-/// The devices with journal files in a folder, or why the journal cannot be read.
-fn unrestored_in(folder: &Path) -> Vec<Result<UnrestoredDevice, JournalError>> {
-    match folder.symlink_metadata() {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Vec::new(),
-        _ => {}
-    }
-    match Journal::inspect(folder).and_then(|journal| journal.unrestored_devices()) {
-        Ok(devices) => devices,
-        Err(problem) => vec![Err(problem)],
-    }
-}
-
 /// Returns a function that opens a device for writing.
 fn device_opener(
     host: Box<dyn Host>,
@@ -225,31 +108,3 @@ fn device_opener(
         Ok(gpu)
     }
 }
-
-/// Restores every device that a dead guard has left changed. Returns a message for each device, or why it
-/// failed.
-pub fn restore_all() -> Result<Vec<Result<String, String>>, SessionError> {
-    let mut lines = Vec::new();
-    if root_journal_is_hidden() {
-        lines.push(Err(HIDDEN_JOURNAL.to_owned()));
-    }
-    if unrestored_devices().is_empty() {
-        return Ok(lines);
-    }
-    let journal = open_journal()?;
-    let mut open = device_opener(open_host()?);
-    for device in journal.unrestored_devices()? {
-        lines.push(match device {
-            Ok(device) => match restore_device(&journal, &device, &mut open) {
-                Ok(change @ RestoreOutcome::ChangedByOther(_)) => Err(change.to_string()),
-                Ok(restored) => Ok(restored.to_string()),
-                Err(error) => Err(error.to_string()),
-            },
-            Err(problem) => Err(problem.to_string()),
-        });
-    }
-    Ok(lines)
-}
-
-/// The finding where root's journal cannot be read.
-pub(crate) const HIDDEN_JOURNAL: &str = "unknown whether root's guards left GPUs changed: only root can read their journal, and the service does not run: use `sudo sweetspot restore`";

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rustix::net::sockopt::socket_peercred;
-use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 use rustix::process::geteuid;
+use sweetspot_guard::connect_at_once;
 use sweetspot_quantity::Watts;
 
 use super::folders::{folders_of_all_users, socket_folders};
@@ -100,15 +100,11 @@ fn running_in(verb: ControlledVerb, folder: &Path) -> Vec<(u32, UnixStream)> {
 /// Connects to a socket without waiting, if the process that its name says listens there and belongs to the folder's
 /// owner: another user can neither pretend to be a `hold` nor keep the caller waiting.
 fn connect_to(path: &Path, pid: u32, owner: u32) -> std::io::Result<UnixStream> {
-    let flags = SocketFlags::NONBLOCK.union(SocketFlags::CLOEXEC);
-    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
-    connect(&socket, &SocketAddrUnix::new(path)?)?;
-    let peer = socket_peercred(&socket)?;
+    let stream = connect_at_once(path)?;
+    let peer = socket_peercred(&stream)?;
     if peer.uid.as_raw() != owner || peer.pid.as_raw_nonzero().get().unsigned_abs() != pid {
         return Err(ErrorKind::PermissionDenied.into());
     }
-    let stream = UnixStream::from(socket);
-    stream.set_nonblocking(false)?;
     Ok(stream)
 }
 
