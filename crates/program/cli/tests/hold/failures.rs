@@ -122,6 +122,8 @@ fn sensor_that_stops() {
     assert!(document.get("met").is_none(), "{document}");
     assert!(document.get("energy_per_item_j").is_none(), "{document}");
     assert!(document["unread_s"].as_f64().unwrap() > 4.0, "{document}");
+    let reason = document["met_reason"].to_string();
+    assert!(reason.contains("no power readings for"), "{reason}");
 }
 
 #[test]

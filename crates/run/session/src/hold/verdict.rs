@@ -127,9 +127,10 @@ fn judge_cap(result: &HoldResult) -> Verdict {
     };
     let (unread, time) = (result.summary.unread_time, result.summary.time);
     match verdict.is_met() {
-        Some(true) if unread > time * MAX_VIOLATION_SHARE.get() => Verdict::Unknown(format!(
-            "there were no power readings for {unread:.1} of {time:.1}"
-        )),
+        // Missing readings, not a short run, are the reason where there are some.
+        Some(true) | None if unread > time * MAX_VIOLATION_SHARE.get() => Verdict::Unknown(
+            format!("there were no power readings for {unread:.1} of {time:.1}"),
+        ),
         _ => verdict,
     }
 }
