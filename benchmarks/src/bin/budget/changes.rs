@@ -1,8 +1,8 @@
 //! Scenarios in which the budget changes, and programs end and start.
 
-use sweetspot_quantity::Watts;
+use sweetspot_quantity::{Ratio, Watts};
 use sweetspot_stats::Seed;
-use sweetspot_virtual_time::budget::{BudgetChange, BudgetScenario};
+use sweetspot_virtual_time::budget::{BudgetChange, BudgetPolicy, BudgetScenario, simulate_budget};
 
 use crate::TIME;
 use crate::mix::MixGpu;
@@ -32,21 +32,10 @@ pub fn with_changes(scenario: &BudgetScenario, mix: &[MixGpu], seed: u64) -> Bud
     }
 }
 
-/// Whether caps can keep the budget all the time: the least powers of the GPUs are never above it.
-pub fn can_be_kept(scenario: &BudgetScenario, mix: &[MixGpu]) -> bool {
-    let mut budget = scenario.budget.get();
-    let mut is_running: Vec<bool> = mix.iter().map(|gpu| gpu.program.is_some()).collect();
-    let least = |is_running: &[bool]| -> f64 {
-        let pairs = mix.iter().zip(is_running);
-        pairs.map(|(gpu, runs)| gpu.least_power(*runs)).sum()
-    };
-    let mut is_kept = least(&is_running) <= budget;
-    for (_, change) in &scenario.changes {
-        match change {
-            BudgetChange::Budget(new) => budget = new.get(),
-            BudgetChange::Program(gpu, program) => is_running[*gpu] = program.is_some(),
-        }
-        is_kept &= least(&is_running) <= budget;
-    }
-    is_kept
+/// The share of time above the budget if every GPU has, from start to end, the cap at which it draws least. No policy that
+/// sets caps can do much better.
+pub fn above_with_least_powers(scenario: &BudgetScenario, mix: &[MixGpu]) -> f64 {
+    let caps = mix.iter().map(|gpu| Watts::new(gpu.least_cap())).collect();
+    let outcome = simulate_budget(scenario, &BudgetPolicy::Fixed(caps));
+    outcome.statistics.above_share().map_or(0.0, Ratio::get)
 }

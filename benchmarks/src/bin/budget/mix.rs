@@ -48,8 +48,6 @@ pub struct MixGpu {
     pub table: Vec<CapPoint>,
     /// Items per second at the default cap.
     pub full: f64,
-    /// The power without a program.
-    idle_power: f64,
 }
 
 impl MixGpu {
@@ -75,7 +73,6 @@ impl MixGpu {
             tries += 1;
         }
         let mut gpu = BudgetedGpu::from_profile(profile.1.clone());
-        let idle_power = measure(&gpu, profile.1.cap.min.get()).1;
         gpu.run(program.clone());
         let caps = (profile.1.cap.min.get(), profile.1.cap.default.get());
         let full = measure(&gpu, caps.1).0;
@@ -94,7 +91,6 @@ impl MixGpu {
             program,
             caps,
             full,
-            idle_power,
         }
     }
 
@@ -104,16 +100,11 @@ impl MixGpu {
         self.table[(step as usize).min(self.table.len() - 1)].power
     }
 
-    /// The least power that caps can bring the GPU to, with its program or without one.
-    pub fn least_power(&self, is_running: bool) -> f64 {
-        match is_running {
-            true => self
-                .table
-                .iter()
-                .map(|point| point.power)
-                .fold(f64::INFINITY, f64::min),
-            false => self.idle_power,
-        }
+    /// The cap at which the GPU draws least with its program; the lowest one if several do.
+    pub fn least_cap(&self) -> f64 {
+        let points = self.table.iter();
+        let least = points.min_by(|a, b| a.power.total_cmp(&b.power));
+        least.map_or(self.caps.0, |point| point.cap)
     }
 }
 

@@ -5,10 +5,10 @@ use sweetspot_virtual_time::budget::{
     BudgetOutcome, BudgetPolicy, BudgetScenario, simulate_budget,
 };
 
-use crate::changes::{can_be_kept, with_changes};
+use crate::changes::{above_with_least_powers, with_changes};
 use crate::mix::{CapPoint, MixGpu, STEP};
 use crate::policies::{Counting, Shares, optimal_points, optimal_throughput};
-use crate::{GPUS, TIME};
+use crate::{GPUS, HIGHEST_SHARE_ABOVE, TIME};
 
 /// The budgets, between the sum of the lowest caps (0) and that of the default caps (1).
 const BUDGETS: [f64; 3] = [0.25, 0.5, 0.75];
@@ -104,7 +104,10 @@ impl Results {
                 "{name} mean {:.4} %, worst {:.4} % of the time, {} of {} cases at least 0.5 %",
                 100.0 * mean(&values),
                 100.0 * values.iter().copied().fold(0.0, f64::max),
-                values.iter().filter(|one| **one >= 0.005).count(),
+                values
+                    .iter()
+                    .filter(|one| **one >= HIGHEST_SHARE_ABOVE)
+                    .count(),
                 values.len()
             );
         }
@@ -162,7 +165,7 @@ impl Case {
             of_proportional: handed_on(&defaults),
             above: above(&outcome),
             above_with_changes: above(&changed),
-            can_be_kept: can_be_kept(&changing, mix),
+            can_be_kept: above_with_least_powers(&changing, mix) < HIGHEST_SHARE_ABOVE,
         }
     }
 

@@ -1,6 +1,7 @@
 //! What a budgeter knows about one GPU.
 
 mod lowest_clock;
+mod probed;
 
 use sweetspot_quantity::Watts;
 
@@ -66,6 +67,8 @@ pub struct GpuState {
     pub program: Option<u64>,
     /// Whether the program was seen without a limit by its cap, or at the highest cap.
     pub was_probed: bool,
+    /// How many probes the program had without the cap that they asked for.
+    failed_probes: u32,
     /// The lowest cap at which the program was seen without a limit, and its power there.
     unlimited: Option<(f64, f64)>,
     /// The highest cap that was seen to limit the program.
@@ -110,6 +113,7 @@ impl GpuState {
             is_lost: false,
             program: None,
             was_probed: false,
+            failed_probes: 0,
             unlimited: None,
             limited_at: 0.0,
             least_power: 0.0,
@@ -282,6 +286,7 @@ impl GpuState {
         self.is_stuck = false;
         self.falls = 0;
         self.was_probed = false;
+        self.failed_probes = 0;
         self.surprises = 0;
     }
 

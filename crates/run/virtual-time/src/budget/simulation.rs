@@ -34,6 +34,8 @@ pub enum BudgetPolicy {
     Budgeter(Vec<(f64, Option<Watts>)>),
     /// Caps that follow the budget: each GPU has this share of it.
     Shares(Vec<f64>),
+    /// Caps that do not change.
+    Fixed(Vec<Watts>),
 }
 
 /// GPUs, what happens on them, and who sets their caps.
@@ -106,7 +108,7 @@ impl<'a> Simulation<'a> {
     fn new(scenario: &BudgetScenario, policy: &'a BudgetPolicy) -> Self {
         let gpus = scenario.gpus.clone();
         let budgeter = match policy {
-            BudgetPolicy::Shares(_) => None,
+            BudgetPolicy::Shares(_) | BudgetPolicy::Fixed(_) => None,
             BudgetPolicy::Budgeter(options) => {
                 let devices = gpus.iter().zip(options).map(|(gpu, (priority, floor))| {
                     let cap = &gpu.profile().cap;
@@ -147,7 +149,7 @@ impl<'a> Simulation<'a> {
 
     fn run(mut self, time: Seconds) -> BudgetOutcome {
         // Programs have run for a while before the budget is set, so that nothing before the first plan counts.
-        self.set_shares();
+        self.set_caps();
         let ticks = (time.get() / TICK).round() as u64;
         let mut second = 0.0;
         while self.tick < ticks {
@@ -189,19 +191,24 @@ impl<'a> Simulation<'a> {
             BudgetChange::Budget(budget) => {
                 self.budget = budget;
                 self.budget_changed = now.get();
-                self.set_shares();
+                self.set_caps();
                 self.send(now, BudgetEvent::Budget(budget));
             }
             BudgetChange::Program(gpu, program) => self.gpus[gpu].run(program),
         }
     }
 
-    /// Sets fixed shares of the budget, if that is the policy.
-    fn set_shares(&mut self) {
-        if let BudgetPolicy::Shares(shares) = self.policy {
-            for (gpu, share) in self.gpus.iter_mut().zip(shares) {
-                gpu.set_cap(self.budget * *share);
+    /// Sets the caps, if they do not depend on what the GPUs do.
+    fn set_caps(&mut self) {
+        let caps: Vec<Watts> = match self.policy {
+            BudgetPolicy::Budgeter(_) => return,
+            BudgetPolicy::Shares(shares) => {
+                shares.iter().map(|share| self.budget * *share).collect()
             }
+            BudgetPolicy::Fixed(caps) => caps.clone(),
+        };
+        for (gpu, cap) in self.gpus.iter_mut().zip(caps) {
+            gpu.set_cap(cap);
         }
     }
 

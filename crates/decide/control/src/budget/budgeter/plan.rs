@@ -21,8 +21,8 @@ impl Budgeter {
         self.plans += 1;
         let is_urgent = std::mem::take(&mut self.is_urgent);
         if let Some(done) = self.probe.take_if(|probe| now >= probe.end) {
-            for (number, _) in done.caps {
-                self.gpus[number].was_probed = true;
+            for (number, cap) in done.caps {
+                self.gpus[number].end_probe(now, cap);
             }
         }
         if self.probe.is_none() && !is_urgent && !self.is_measuring_equal_shares(now) {
