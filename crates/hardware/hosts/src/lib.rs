@@ -1,4 +1,4 @@
-//! Opens the GPUs of this machine.
+//! Opens the GPUs of this machine, its processor packages and its power probes.
 //!
 //! Only this crate knows all backends: a new backend is a crate that implements [`Host`], and a line here.
 
@@ -9,6 +9,7 @@
 
 use std::ffi::OsStr;
 
+pub use sweetspot_backend_host::{CAP_FIX, ENERGY_FIX, HostPart, HostTree, SensorAccess};
 use sweetspot_backend_nvml::Nvml;
 use sweetspot_device::{Host, HostError};
 
@@ -25,6 +26,11 @@ pub fn open_host() -> Result<Box<dyn Host>, HostError> {
 /// not looked at.
 pub fn open_host_with(library: Option<&OsStr>) -> Result<Box<dyn Host>, HostError> {
     Ok(Box::new(Nvml::open(library)?))
+}
+
+/// The processor packages, memory and power probes of this machine: the tree of sysfs at `SWEETSPOT_SYSFS`, or at `/sys`.
+pub fn open_host_tree() -> HostTree {
+    HostTree::from_environment()
 }
 
 /// Distinguishes GPUs of this machine that have the same identity: those of different simulated hosts. Locks on GPUs for
