@@ -68,6 +68,12 @@ impl HostTree {
         let mut parts = zones.map_err(failed("the zones of powercap"))?;
         let channels = hwmon::list(&self.root, &self.clock);
         parts.extend(channels.map_err(failed("the chips of hwmon"))?);
+        let suffix = identity_suffix(&self.root);
+        let marked = |id: &DeviceId| DeviceId::new(format!("{id}{suffix}"));
+        for part in &mut parts {
+            part.descriptor.id = marked(&part.descriptor.id);
+            part.descriptor.parent = part.descriptor.parent.as_ref().map(marked);
+        }
         Ok(parts)
     }
 
@@ -83,6 +89,22 @@ impl HostTree {
         let mut parts = self.parts()?;
         parts.retain(|part| part.descriptor().kind == DeviceKind::CpuPackage);
         Ok(parts)
+    }
+}
+
+/// Distinguishes the parts of a made tree from those of this machine, whose settings must never be restored to what a
+/// made tree had: empty for the tree of the kernel.
+fn identity_suffix(root: &Path) -> String {
+    use std::os::unix::fs::MetadataExt;
+    let place = |path: &Path| {
+        let found = std::fs::metadata(path).ok()?;
+        Some((found.dev(), found.ino()))
+    };
+    match place(root) {
+        Some(made) if Some(made) != place(Path::new(DEFAULT_ROOT)) => {
+            format!("@{}-{}", made.0, made.1)
+        }
+        _ => String::new(),
     }
 }
 

@@ -2,17 +2,13 @@
 
 use sweetspot_device::{
     Actuator, AppliedKnob, AppliedSettings, Device, Knob, KnobDescriptor, Settings, Shortfall,
-    WriteError,
+    WriteError, is_same_cap,
 };
 use sweetspot_quantity::Watts;
 
 use crate::error::write_error;
 use crate::part::{CapFiles, HostPart};
 use crate::sysfs::write_number;
-
-/// The largest difference between the cap written and the cap read back: the processor counts in steps, usually of
-/// 1/8 W.
-const READ_BACK_TOLERANCE: Watts = Watts::new(0.5);
 
 impl HostPart {
     /// The cap that the package is made for; `None` if it has no cap.
@@ -60,7 +56,7 @@ impl HostPart {
         })?;
         let (read_back, enforced) = (limits.requested, limits.enforced);
         tracing::info!(device = %self.descriptor.id, written = %cap, %read_back, %enforced, "power cap written");
-        if (read_back - cap).abs() > READ_BACK_TOLERANCE {
+        if !is_same_cap(read_back, cap) {
             return Err(WriteError::ReadBackDiffers {
                 knob: KNOB,
                 written: cap.to_string(),

@@ -140,7 +140,7 @@ fn a_counter_that_may_not_be_read_is_denied_and_not_zero() {
     use std::os::unix::fs::PermissionsExt;
     let tree = MadeTree::server();
     let file = tree.path("powercap/intel-rapl:0/energy_uj");
-    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0)).unwrap();
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o000)).unwrap();
     if std::fs::read(&file).is_ok() {
         // Root reads everything; the program's tests run it as another user.
         return;
