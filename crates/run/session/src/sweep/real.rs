@@ -74,6 +74,10 @@ impl RealSweep {
                 usual_parameters: Default::default(),
             },
         )?;
+        let mut notes = resolved.notes;
+        if !host.is_empty() {
+            notes.push(NODE_BY_COUNTERS.to_owned());
+        }
         let mut programs: Vec<String> = Vec::new();
         for configuration in resolved.configurations.iter().chain([&resolved.reference]) {
             let program = fill_placeholders(&command, configuration)?.swap_remove(0);
@@ -117,7 +121,7 @@ impl RealSweep {
         Ok(Sweep {
             outline,
             prior,
-            notes: resolved.notes,
+            notes,
             backend: Backend::Real(Box::new(real)),
         })
     }
@@ -246,6 +250,9 @@ impl RealSweep {
         })
     }
 }
+
+/// What the user is told about the energy of a node that no meter measures.
+const NODE_BY_COUNTERS: &str = "the energy of the node is that of its GPUs, processor packages and memory, by their own counters: power supplies, fans and disks are not included";
 
 /// The parts of the host whose energy is added to that of the GPUs. They have counters alone.
 fn host_parts(definition: &Definition) -> Result<Vec<Gpu>, SessionError> {
