@@ -35,5 +35,5 @@ pub use knob::{Domain, Knob, KnobDescriptor, KnobRange};
 pub use limits::{ThrottleTimes, UnitUse, UnitUseReading};
 pub use reading::{Amount, DrainedSamples, PowerLimits, Reading, Throttle};
 pub use sensor::{Scope, SensorDescriptor, SensorKind};
-pub use settings::{AppliedKnob, AppliedSettings, Settings, Shortfall};
+pub use settings::{AppliedKnob, AppliedSettings, Settings, Shortfall, is_same_cap};
 pub use traits::{Actuator, Device};

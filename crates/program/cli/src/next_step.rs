@@ -177,7 +177,7 @@ fn after_choice(args: &TuneArgs, job: &TunedJob) -> (&'static str, String) {
     let (words, verb) = match job.choice() {
         None => EACH_SETTING_IN_A_RUN,
         Some(choice) if choice != job.reference && job.tuned.loads.len() == 1 => {
-            let flags = setting_flags(&job.settings[choice]);
+            let flags = setting_flags(args.knob, &job.settings[choice]);
             return ("Keep this setting:", format!("run {flags}"));
         }
         // Each load has a setting of its own.
@@ -194,9 +194,13 @@ fn after_choice(args: &TuneArgs, job: &TunedJob) -> (&'static str, String) {
 const EACH_SETTING_IN_A_RUN: (&str, &str) = ("Try each setting in a run of its own:", "sweep");
 
 /// The flags of `sweetspot run` for a setting.
-fn setting_flags(settings: &Settings) -> String {
+fn setting_flags(knob: TuneKnob, settings: &Settings) -> String {
+    let flag = match knob {
+        TuneKnob::CpuPowerCap => "--cpu-power-cap",
+        _ => "--power-cap",
+    };
     let cap = settings.power_cap;
-    let cap = cap.map(|cap| format!("--power-cap {}W", cap.get()));
+    let cap = cap.map(|cap| format!("{flag} {}W", cap.get()));
     let clock = settings.core_clock;
     let clock = clock.map(|clock| format!("--core-clock {}MHz", clock.get()));
     let flags: Vec<String> = cap.into_iter().chain(clock).collect();

@@ -28,6 +28,7 @@ mod network;
 mod next_steps;
 mod other_users;
 mod predicted_workloads;
+mod processors;
 mod progress;
 mod replay;
 mod report;

@@ -65,6 +65,8 @@ impl CounterStep {
 const MAX_WATTS: f64 = 5_000.0;
 /// The counter counts as stuck if it does not step for this many of its update periods.
 const STUCK_PERIODS: f64 = 2.0;
+/// A counter that updates often is not stuck before this time: a busy machine may delay an update.
+const MIN_STUCK_TIME: Seconds = Seconds::new(0.02);
 
 /// The shortest span over which the counter is compared with power sensors: a difference over a shorter one is
 /// mostly noise.
@@ -118,7 +120,9 @@ impl CounterSteps {
                 }
             }
             let silent = Span::new(level.first.end, level.last.begin);
-            if silent.end > silent.begin && silent.length() > period * STUCK_PERIODS {
+            if silent.end > silent.begin
+                && silent.length() > MIN_STUCK_TIME.max(period * STUCK_PERIODS)
+            {
                 // The moment at which it got stuck is unknown, so this value belongs to no moment.
                 result.gaps.push(gap(silent, GapReason::Stuck));
                 continue;

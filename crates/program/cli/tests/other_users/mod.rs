@@ -4,6 +4,7 @@
 
 mod containers;
 mod folders;
+mod processors;
 mod sockets;
 
 use std::fs::Permissions;

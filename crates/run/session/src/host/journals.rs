@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 use sweetspot_guard::{
     Journal, JournalError, RestoreOutcome, UnrestoredDevice, restore_device, service_responds,
 };
-use sweetspot_hosts::lock_scope;
+use sweetspot_hosts::{device_opener, lock_scope, open_host_tree};
 use sweetspot_service::{EARLIER_JOURNAL_FOLDER, JOURNAL_FOLDER, SOCKET};
 use sweetspot_sim_host::ENVIRONMENT;
 
-use super::{device_opener, open_host};
+use super::open_host;
 use crate::SessionError;
 
 /// The folders that may hold the guards' journals of changed settings, the preferred one first: the simulated host's own
@@ -145,7 +145,7 @@ pub fn restore_all() -> Result<Vec<Result<String, String>>, SessionError> {
         return Ok(lines);
     }
     let journal = open_journal()?;
-    let mut open = device_opener(open_host()?);
+    let mut open = device_opener(open_host(), open_host_tree());
     for device in journal.unrestored_devices()? {
         lines.push(match device {
             Ok(device) => match restore_device(&journal, &device, &mut open) {

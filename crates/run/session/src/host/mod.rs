@@ -5,21 +5,20 @@ mod access;
 mod bounded;
 mod error;
 mod journals;
+mod packages;
 
 pub use access::{GuardWriter, SettingsAccess, StartAsRoot, serve_as_guard};
 pub(crate) use bounded::open_host;
 pub use error::DevicesError;
 pub(crate) use journals::{HIDDEN_JOURNAL, open_journal, root_journal_is_hidden, simulated_host};
 pub use journals::{restore_all, unrestored_devices};
+pub(crate) use packages::{descriptors_of, host_energy_parts, packages_for, settable_packages};
 
-use sweetspot_device::{
-    ControllableDevice, Descriptor, Device, DeviceId, Host, HostDevice, MigSlices, OpenError,
-    Selector, select_devices,
-};
+use sweetspot_device::{Descriptor, Device, Host, HostDevice, MigSlices, Selector, select_devices};
 
 use crate::SessionError;
 
-/// A GPU of this computer, real or simulated.
+/// A GPU of this computer, real or simulated, or a part of its host.
 pub(crate) type Gpu = Box<dyn HostDevice>;
 
 /// Lists every GPU and MIG slice. It is an error if there is none.
@@ -97,14 +96,4 @@ pub(crate) fn visibility_variables<'a>(
 /// The descriptors of the GPUs: identity, name, sensors and knobs.
 pub(crate) fn descriptors(gpus: &[Gpu]) -> Vec<Descriptor> {
     gpus.iter().map(|gpu| gpu.descriptor().clone()).collect()
-}
-
-/// Returns a function that opens a device for writing.
-fn device_opener(
-    host: Box<dyn Host>,
-) -> impl FnMut(&DeviceId) -> Result<Box<dyn ControllableDevice>, OpenError> {
-    move |id| {
-        let gpu: Box<dyn ControllableDevice> = host.open(id)?;
-        Ok(gpu)
-    }
 }
