@@ -64,7 +64,10 @@ pub fn run(args: SimulateArgs) -> Result<Outcome> {
 /// Runs a command on a simulated host, and offers it the meters of the host's node.
 fn run_on_host(args: SimulateArgs) -> Result<Outcome> {
     let parts = HostParts::new(args.gpu.as_deref(), args.node.as_deref())?;
-    let host = TemporaryHost::new(parts, NVML_LIBRARY, args.seed)?;
+    let mut host = TemporaryHost::new(parts, NVML_LIBRARY, args.seed)?;
+    if args.meters.is_some() {
+        host.remove_when_killed()?;
+    }
     let mut environment: Vec<_> = host
         .environment()
         .into_iter()
