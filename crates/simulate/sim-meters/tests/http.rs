@@ -3,9 +3,7 @@
 use serde_json::Value;
 use sweetspot_device::Moment;
 use sweetspot_quantity::{Seconds, Watts};
-use sweetspot_sim_meters::{
-    HttpMeter, MeterFault, MeterKind, MeterProblem, PowerSteps, Request,
-};
+use sweetspot_sim_meters::{HttpMeter, MeterFault, MeterKind, MeterProblem, PowerSteps, Request};
 use sweetspot_stats::Seed;
 
 fn at(seconds: f64) -> Moment {
