@@ -53,7 +53,7 @@ fn made_files_are_read_by_any_program() {
         "simulate", "--node", &node, "--meters", "--", "sh", "-c", script,
     ];
     let output = sweetspot(folder.path(), &args);
-    let expected = "package-1\ndram\n120000000\n1000\nina228\n400\n8\n8\n";
+    let expected = "package-1\ndram\n120000000\n1000\nina228\n400\n9\n9\n";
     assert_eq!(text(&output.stdout), expected, "{}", text(&output.stderr));
 }
 

@@ -11,6 +11,8 @@ pub enum MeterKind {
     Shelly,
     /// A Shelly of the first generation.
     ShellyGen1,
+    /// A Shelly for three phases.
+    ShellyThreePhase,
     /// A plug with the firmware Tasmota.
     Tasmota,
     /// A plug with an old version of Tasmota.
@@ -23,11 +25,12 @@ pub enum MeterKind {
 
 impl MeterKind {
     /// All meters.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Wt310,
         Self::Wt310Serial,
         Self::Shelly,
         Self::ShellyGen1,
+        Self::ShellyThreePhase,
         Self::Tasmota,
         Self::TasmotaOld,
         Self::Redfish,
@@ -41,6 +44,7 @@ impl MeterKind {
             Self::Wt310Serial => "wt310-serial",
             Self::Shelly => "shelly",
             Self::ShellyGen1 => "shelly-gen1",
+            Self::ShellyThreePhase => "shelly-3phase",
             Self::Tasmota => "tasmota",
             Self::TasmotaOld => "tasmota-old",
             Self::Redfish => "redfish",
@@ -55,6 +59,7 @@ impl MeterKind {
             Self::Wt310Serial => "wall-serial",
             Self::Shelly => "plug",
             Self::ShellyGen1 => "plug-gen1",
+            Self::ShellyThreePhase => "plug-3phase",
             Self::Tasmota => "tasmota",
             Self::TasmotaOld => "tasmota-old",
             Self::Redfish => "bmc",
@@ -72,7 +77,7 @@ impl MeterKind {
     pub(crate) const fn family(self) -> &'static str {
         match self {
             Self::Wt310 | Self::Wt310Serial => "wt310",
-            Self::Shelly | Self::ShellyGen1 => "shelly",
+            Self::Shelly | Self::ShellyGen1 | Self::ShellyThreePhase => "shelly",
             Self::Tasmota | Self::TasmotaOld => "tasmota",
             Self::Redfish | Self::RedfishOld => "redfish",
         }

@@ -3,12 +3,15 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use sweetspot_device::{Clock, Moment, MonotonicClock};
-use sweetspot_quantity::{Joules, Ratio, Watts};
+use sweetspot_quantity::{Joules, Ratio, Seconds, Watts};
 use sweetspot_sim::{NodeLoad, NodePower, NodeProfile, Processors};
 use sweetspot_sim_host::Host;
 
 use crate::NodeEnergy;
 use crate::energy::EnergyHistory;
+
+/// A node is not advanced more often than this, however many clients ask; its energy is extrapolated meanwhile.
+const SHORTEST_ADVANCE: Seconds = Seconds::new(0.001);
 
 /// A simulated node that threads share. Whoever looks at it first advances it to the present.
 #[derive(Debug)]
@@ -106,7 +109,7 @@ impl NodeState {
         let now = MonotonicClock.now();
         let (before, wall) = self.history.last();
         let time = now - before;
-        if now <= before {
+        if time < SHORTEST_ADVANCE {
             return;
         }
         let gpus = self.host.gpus();

@@ -122,6 +122,27 @@ fn the_old_schema_averages_a_minute() {
 }
 
 #[test]
+fn three_phases_add_up() {
+    let mut meter = meter(MeterKind::ShellyThreePhase, Vec::new());
+    let (_, body) = read(&mut meter, "/rpc/EM.GetStatus?id=0", 400.0);
+    let total = body["total_act_power"].as_f64().unwrap();
+    assert!((total / 1500.0 - 1.0).abs() < 0.006, "{total}");
+    let phases = ["a_act_power", "b_act_power", "c_act_power"];
+    let sum: f64 = phases
+        .iter()
+        .map(|name| body[*name].as_f64().unwrap())
+        .sum();
+    assert!((sum - total).abs() < 0.3);
+    let mut energy = |seconds| {
+        let (_, body) = read(&mut meter, "/rpc/EMData.GetStatus?id=0", seconds);
+        body["total_act"].as_f64().unwrap()
+    };
+    let counted = (energy(1400.0) - energy(400.0)) * 3600.0;
+    assert!((counted / 1.5e6 - 1.0).abs() < 0.006, "{counted}");
+    assert_eq!(read(&mut meter, "/rpc/Switch.GetStatus?id=0", 400.0).0, 404);
+}
+
+#[test]
 fn a_reader_finds_the_chassis_from_the_root() {
     let mut meter = meter(MeterKind::Redfish, Vec::new());
     let mut path = "/redfish/v1/".to_owned();

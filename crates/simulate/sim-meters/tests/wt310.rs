@@ -236,7 +236,7 @@ fn wrong_commands_fill_the_error_queue_and_change_nothing() {
 fn faults_begin_after_their_answers() {
     let node = PowerSteps::constant(Watts::new(100.0));
     let fault = |what| vec![MeterFault { after: 1, what }];
-    let mut after_one = |what| {
+    let after_one = |what| {
         let mut client = Client::new(&node, fault(what));
         assert!(client.query("*IDN?").contains("WT310E"));
         let before = client.now;

@@ -86,6 +86,7 @@ def get(name, path):
 PLUGS = {
     "SHELLY": ("/rpc/Switch.GetStatus?id=0", lambda page: (page["apower"], page["aenergy"]["total"] * 3600)),
     "SHELLY_GEN1": ("/meter/0", lambda page: (page["power"], page["total"] * 60)),
+    "SHELLY_3PHASE": ("/rpc/EM.GetStatus?id=0", lambda page: (page["total_act_power"], 0)),
     "TASMOTA": (
         "/cm?cmnd=Status%2010",
         lambda page: (page["StatusSNS"]["ENERGY"]["Power"], page["StatusSNS"]["ENERGY"]["Total"] * 3.6e6),

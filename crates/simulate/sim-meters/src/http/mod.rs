@@ -132,7 +132,9 @@ impl HttpMeter {
         let authenticate = self.refusal(request);
         let (status, page) = match (&authenticate, self.kind) {
             (Some(_), _) => (401, self.unauthorised()),
-            (None, MeterKind::Shelly | MeterKind::ShellyGen1) => self.shelly(request, now, node),
+            (None, MeterKind::Shelly | MeterKind::ShellyGen1 | MeterKind::ShellyThreePhase) => {
+                self.shelly(request, now, node)
+            }
             (None, MeterKind::Tasmota | MeterKind::TasmotaOld) => self.tasmota(request, now, node),
             (None, _) => self.redfish(request, now, node),
         };
@@ -156,7 +158,7 @@ impl HttpMeter {
         let (user, secret) = self.faults.password()?;
         match self.kind {
             MeterKind::Tasmota | MeterKind::TasmotaOld => None,
-            MeterKind::Shelly => Some(format!(
+            MeterKind::Shelly | MeterKind::ShellyThreePhase => Some(format!(
                 "Digest qop=\"auth\", realm=\"shellyplus1pm-{}\", nonce=\"60dc59c6\", algorithm=SHA-256",
                 self.mac()
             )),

@@ -13,27 +13,24 @@ impl HttpMeter {
         if self.kind == MeterKind::ShellyGen1 {
             return self.shelly_gen1(request, now, node);
         }
-        let status = || self.switch_status(now, node);
+        let is_three_phase = self.kind == MeterKind::ShellyThreePhase;
+        let status = || match is_three_phase {
+            true => self.three_phase_status(now, node),
+            false => self.switch_status(now, node),
+        };
         match request.path() {
             "/shelly" | "/rpc/Shelly.GetDeviceInfo" => (200, self.device_info()),
             "/rpc/Shelly.GetStatus" => {
+                let name = if is_three_phase { "em:0" } else { "switch:0" };
                 let unix = self.unix(now).get() as u64;
-                (
-                    200,
-                    json!({"switch:0": status(), "sys": {"mac": self.mac().to_uppercase(), "unixtime": unix}}),
-                )
+                let system = json!({"mac": self.mac().to_uppercase(), "unixtime": unix});
+                (200, json!({name: status(), "sys": system}))
             }
-            "/rpc/Switch.GetStatus" => match request.parameter("id").as_deref() {
-                Some("0") => (200, status()),
-                Some(other) => {
-                    let message = format!("Argument 'id', value {other} not found!");
-                    (500, json!({"code": -105, "message": message}))
-                }
-                None => {
-                    let message = "Missing required argument 'id'!";
-                    (500, json!({"code": -103, "message": message}))
-                }
-            },
+            "/rpc/EM.GetStatus" if is_three_phase => of_component(request, status),
+            "/rpc/EMData.GetStatus" if is_three_phase => {
+                of_component(request, || self.three_phase_energy(now, node))
+            }
+            "/rpc/Switch.GetStatus" if !is_three_phase => of_component(request, status),
             other => {
                 let method = other.strip_prefix("/rpc/").unwrap_or(other);
                 let message = format!("No handler for {method}");
@@ -45,16 +42,20 @@ impl HttpMeter {
     /// The description of a device of the second generation.
     fn device_info(&self) -> Value {
         let mac = self.mac();
+        let (name, model, app) = match self.kind {
+            MeterKind::ShellyThreePhase => ("shellypro3em", "SPEM-003CEBEU", "Pro3EM"),
+            _ => ("shellyplus1pm", "SNSW-001P16EU", "Plus1PM"),
+        };
         json!({
             "name": null,
-            "id": format!("shellyplus1pm-{mac}"),
+            "id": format!("{name}-{mac}"),
             "mac": mac.to_uppercase(),
             "slot": 0,
-            "model": self.faults.model().unwrap_or("SNSW-001P16EU"),
+            "model": self.faults.model().unwrap_or(model),
             "gen": 2,
             "fw_id": "20240625-122529/1.3.3-gbdfd9b3",
             "ver": "1.3.3",
-            "app": "Plus1PM",
+            "app": app,
             "auth_en": self.faults.password().is_some(),
             "auth_domain": null,
         })
@@ -80,6 +81,44 @@ impl HttpMeter {
                 "minute_ts": unix - unix % 60,
             },
             "temperature": {"tC": 41.3, "tF": 106.3},
+        })
+    }
+
+    /// The state of a meter of three phases, of which each carries a third of the node's power.
+    fn three_phase_status(&self, now: Moment, node: &dyn NodeEnergy) -> Value {
+        let power = self.shown(&PLUG, now, node).power.get();
+        let mut page = json!({"id": 0});
+        for phase in ["a", "b", "c"] {
+            let mut set = |name: &str, value: f64| page[format!("{phase}_{name}")] = json!(value);
+            set("current", round(power / 3.0 / MAINS, 3));
+            set("voltage", MAINS);
+            set("act_power", round(power / 3.0, 1));
+            set("aprt_power", round(power / 3.0 / 0.98, 1));
+            set("pf", 0.98);
+            set("freq", 50.0);
+        }
+        page["n_current"] = Value::Null;
+        page["total_current"] = json!(round(power / MAINS, 3));
+        page["total_act_power"] = json!(round(power, 3));
+        page["total_aprt_power"] = json!(round(power / 0.98, 3));
+        page["user_calibrated_phase"] = json!([]);
+        page
+    }
+
+    /// The energy of a meter of three phases, in Wh with two places.
+    fn three_phase_energy(&self, now: Moment, node: &dyn NodeEnergy) -> Value {
+        let total = self.shown(&PLUG, now, node).total.get() / 3600.0;
+        let third = round(total / 3.0, 2);
+        json!({
+            "id": 0,
+            "a_total_act_energy": third,
+            "a_total_act_ret_energy": 0.0,
+            "b_total_act_energy": third,
+            "b_total_act_ret_energy": 0.0,
+            "c_total_act_energy": third,
+            "c_total_act_ret_energy": 0.0,
+            "total_act": round(total, 2),
+            "total_act_ret": 0.0,
         })
     }
 
@@ -131,6 +170,21 @@ impl HttpMeter {
                 )
             }
             _ => (404, json!("Not Found")),
+        }
+    }
+}
+
+/// Answers a request about a component by its number, which must be 0.
+fn of_component(request: &Request<'_>, page: impl FnOnce() -> Value) -> Page {
+    match request.parameter("id").as_deref() {
+        Some("0") => (200, page()),
+        Some(other) => {
+            let message = format!("Argument 'id', value {other} not found!");
+            (500, json!({"code": -105, "message": message}))
+        }
+        None => {
+            let message = "Missing required argument 'id'!";
+            (500, json!({"code": -103, "message": message}))
         }
     }
 }

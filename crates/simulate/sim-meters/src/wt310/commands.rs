@@ -162,11 +162,16 @@ impl Wt310 {
             Header::NamedAnswers => self.answer_header = on()?,
             Header::Verbose => self.verbose = on()?,
             Header::Filter(1) => {
-                self.sees_updates = match parameter {
+                let is_on = match parameter {
                     "FALL" | "BOTH" => true,
                     "RISE" | "NEVER" => false,
                     _ => return Err(INVALID_PARAMETER),
+                };
+                if is_on && !self.sees_updates {
+                    // Earlier updates were filtered out.
+                    self.events_read_at = now;
                 }
+                self.sees_updates = is_on;
             }
             Header::Filter(2..=16) | Header::Remote => {}
             Header::CommandSet if matches!(parameter, "WT300" | "WT200") => {}
