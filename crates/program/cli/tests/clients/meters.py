@@ -57,14 +57,14 @@ class Wt310:
         self.ask(":STAT:EESR?")
 
     def sample(self):
-        """Waits for the next sample; returns the moment, power and energy in joules."""
+        """Waits for the next sample; returns the moments before and after it was read, power and energy in joules."""
         self.write(":COMM:WAIT 1")
         events = int(self.ask(":STAT:EESR?"))
         now = time.monotonic()
         power, energy, _ = self.ask(":NUM:NORM:VAL?").split(",")
         check(events & 1 == 1, f"no update in {events}")
         check(events & 0b111001000 == 0, f"over-range in {events}")
-        return now, float(power), float(energy) * 3600
+        return now, time.monotonic(), float(power), float(energy) * 3600
 
 
 def open_socket():
@@ -127,17 +127,28 @@ def watch(meter, seconds, samples):
 
 
 def check_wt310(name, samples, rows):
-    """Every sample has come once, and their sum and the meter's own integration agree with the truth."""
-    gaps = [after[0] - before[0] for before, after in zip(samples, samples[1:])]
-    count = round((samples[-1][0] - samples[0][0]) / 0.1)
-    check(abs(count - len(gaps)) <= 1, f"{name}: {len(gaps)} samples in {count} intervals")
+    """No sample has come twice, and their sum and the meter's own integration agree with the truth.
+
+    On a busy machine a sample is noticed late, so the meter's moments are those of the samples noticed soonest, and a
+    sample that was read across the end of an interval may be of either.
+    """
+    phases = [sample[0] % 0.1 for sample in samples]
+    offset = min(phases, key=lambda phase: sum((other - phase) % 0.1 for other in phases))
+    number = lambda moment: int((moment - offset + 0.001) / 0.1)
+    numbers = [number(sample[0]) for sample in samples]
+    steps = [after - before for before, after in zip(numbers, numbers[1:])]
+    counts = [sample[3] for sample in samples]
+    check(all(before < after for before, after in zip(counts, counts[1:])), f"{name}: a sample came twice")
+    certain = [sample for sample in samples if number(sample[0]) == number(sample[1])]
+    first, last = certain[0], certain[-1]
     # A sample is shown 30 ms after the end of its interval.
-    start, end = samples[0][0] - 0.03, samples[-1][0] - 0.03
+    start, end = (number(sample[0]) * 0.1 + offset - 0.03 for sample in (first, last))
     true = energy_at(rows, end) - energy_at(rows, start)
-    summed = sum(power for _, power, _ in samples[1:]) * 0.1
-    counted = samples[-1][2] - samples[0][2]
-    check(abs(summed / true - 1) < 0.005, f"{name}: {summed} J summed, {true} J true")
+    counted = last[3] - first[3]
     check(abs(counted / true - 1) < 0.005, f"{name}: {counted} J counted, {true} J true")
+    if set(steps) == {1} and len(certain) == len(samples):
+        summed = sum(sample[2] for sample in samples[1:]) * 0.1
+        check(abs(summed / true - 1) < 0.005, f"{name}: {summed} J summed, {true} J true")
 
 
 def main():
@@ -146,10 +157,12 @@ def main():
         meter.start()
     plugs = {name: read(get(name, path)) for name, (path, read) in PLUGS.items()}
     samples = {name: [] for name in meters}
-    work = subprocess.Popen(sys.argv[1:], stdout=subprocess.DEVNULL)
-    threads = [threading.Thread(target=watch, args=(meter, 4.0, samples[name])) for name, meter in meters.items()]
+    threads = [threading.Thread(target=watch, args=(meter, 5.0, samples[name])) for name, meter in meters.items()]
     for thread in threads:
         thread.start()
+    # The power is steady at both ends of the time that is compared.
+    time.sleep(0.4)
+    work = subprocess.Popen(sys.argv[1:], stdout=subprocess.DEVNULL)
     for thread in threads:
         thread.join()
     work.wait()
@@ -157,7 +170,8 @@ def main():
     rows = truth()
     for name in meters:
         check_wt310(name, samples[name], rows)
-    check(max(power for _, power, _ in samples["tcp"]) > 1.3 * samples["tcp"][0][1], "the work is not seen")
+    powers = [sample[2] for sample in samples["tcp"]]
+    check(max(powers) > 1.3 * powers[0], "the work is not seen")
     for name, (path, read) in PLUGS.items():
         power, energy = read(get(name, path))
         idle, before = plugs[name]
