@@ -189,6 +189,16 @@ fn invalid_nodes_are_reported_with_line_and_key() {
             "`host.four_gpus`: unknown key `four_gpus`: use one of `idle`, `per_gpu`, `fans`",
         ),
         (
+            "packages = 1",
+            "packages = 0",
+            "`processors.packages`: 0 is out of range: give a number from 1 to 16",
+        ),
+        (
+            "idle = \"22 W\"",
+            "idle = \"95 W\"",
+            "`processors.idle`: 95 W is out of range: give a value from 0 W to 90 W",
+        ),
+        (
             // The fitted value becomes a comment.
             "overlap = ",
             "overlap = \"130 %\" # ",
