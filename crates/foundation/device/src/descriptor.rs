@@ -28,7 +28,7 @@ impl std::fmt::Display for DeviceId {
     }
 }
 
-/// What a device is: a GPU, a CPU package or a whole machine.
+/// What a device is: a GPU, a part of the machine around it, or a whole machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DeviceKind {
@@ -36,8 +36,24 @@ pub enum DeviceKind {
     Gpu,
     /// A CPU package: everything in one socket.
     CpuPackage,
+    /// The memory beside a CPU package, which the package's own energy does not include.
+    Dram,
+    /// A part of a CPU package, such as its cores, or a zone of which it is unknown what it includes.
+    CpuPart,
+    /// The platform as its firmware measures it: the packages and more.
+    Platform,
+    /// A power probe on a rail, a power supply or a board, which may overlap with other devices.
+    Probe,
     /// A whole machine, measured by an external power meter.
     Node,
+}
+
+impl DeviceKind {
+    /// Whether the energy of such a device is a summand of the host's: packages and the memory beside them. All others
+    /// lie within these or overlap with them.
+    pub const fn is_host_energy(self) -> bool {
+        matches!(self, Self::CpuPackage | Self::Dram)
+    }
 }
 
 /// The properties of a device that do not change while it is open.
@@ -47,12 +63,12 @@ pub struct Descriptor {
     pub id: DeviceId,
     /// The product name, such as `NVIDIA H200`.
     pub name: String,
-    /// Whether this is a GPU, a CPU package or a whole machine.
+    /// Whether this is a GPU, a part of the machine around it, or a whole machine.
     pub kind: DeviceKind,
-    /// The name of the backend that lists this device: `nvml` or `sim`.
+    /// The name of the backend that lists this device: `nvml`, `sim`, `powercap` or `hwmon`.
     pub backend: String,
-    /// For a MIG slice, the GPU that it is part of, whose energy counter and settings it shares; `None` for a
-    /// whole device.
+    /// For a MIG slice, the GPU that it is part of, whose energy counter and settings it shares; for a part of a
+    /// package, the package; `None` for a whole device.
     pub parent: Option<DeviceId>,
     /// The size of the device's own memory; `None` if it has none.
     pub memory: Option<Bytes>,

@@ -37,5 +37,5 @@ pub use limits::{ThrottleTimes, UnitUse, UnitUseReading};
 pub use meter::{Meter, MeterGap, MeterProperties, MeterReading, MeterTrace};
 pub use reading::{Amount, DrainedSamples, PowerLimits, Reading, Throttle};
 pub use sensor::{Scope, SensorDescriptor, SensorKind};
-pub use settings::{AppliedKnob, AppliedSettings, Settings, Shortfall};
+pub use settings::{AppliedKnob, AppliedSettings, Settings, Shortfall, is_same_cap};
 pub use traits::{Actuator, Device};

@@ -64,6 +64,12 @@ impl Settings {
     }
 }
 
+/// Whether two power caps are the same for a device, which may round what is written: NVML counts milliwatts, and
+/// processors count steps of usually 1/8 W.
+pub fn is_same_cap(one: Watts, other: Watts) -> bool {
+    (one - other).get().abs() < 0.5
+}
+
 /// The reason why a device enforces a lower value than requested.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

@@ -36,6 +36,11 @@ pub trait Device {
         None
     }
 
+    /// Whether the power cap is switched on; `None` if it cannot be switched off.
+    fn cap_is_enabled(&self) -> Option<bool> {
+        None
+    }
+
     /// Reads the present settings. A knob without a value is at its default or cannot be read.
     fn settings(&mut self) -> Result<Settings, ReadError> {
         Ok(Settings {
@@ -51,6 +56,16 @@ pub trait Actuator {
     /// Sets knobs and returns the values that the device then enforces. All values are checked before the first is
     /// written.
     fn apply(&mut self, settings: &Settings) -> Result<AppliedSettings, WriteError>;
+
+    /// Writes settings that the device had before, even if it would not support them as new ones, and reads them back.
+    fn restore(&mut self, settings: &Settings) -> Result<(), WriteError> {
+        self.apply(settings).map(drop)
+    }
+
+    /// Switches the power cap on or off, on a device where that can be done. [`Actuator::apply`] switches it on.
+    fn enable_cap(&mut self, _on: bool) -> Result<(), WriteError> {
+        Err(WriteError::Unsupported(Knob::PowerCap))
+    }
 
     /// Resets a knob to the device's default. This is how a clock is unlocked: NVML cannot report the lock that
     /// was set before.

@@ -4,7 +4,7 @@ use std::io::Read;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
-use sweetspot_device::{DeviceId, Knob, Settings};
+use sweetspot_device::{DeviceId, Knob, Settings, is_same_cap};
 use sweetspot_quantity::Watts;
 
 use crate::journal::JournalError;
@@ -61,6 +61,9 @@ pub(crate) struct Entry {
     /// The persistence mode before the lease, if it was changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub saved_persistence: Option<bool>,
+    /// Whether the power cap was switched on before it was changed; absent if it cannot be switched off.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub saved_cap_enabled: Option<bool>,
     /// The leases of the device; empty in journals of version 1.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub leases: Vec<LeaseRecord>,
@@ -103,6 +106,7 @@ impl Entry {
             written_cap: None,
             next_cap: None,
             saved_persistence: None,
+            saved_cap_enabled: None,
             leases: Vec::new(),
         }
     }
@@ -128,11 +132,6 @@ impl Entry {
             memory_clock: lowest(settings().filter_map(|one| one.memory_clock)),
         }
     }
-}
-
-/// Whether two power caps are the same for a driver, which counts milliwatts.
-pub(crate) fn is_same_cap(one: Watts, other: Watts) -> bool {
-    (one - other).get().abs() < 0.01
 }
 
 /// The lowest of some values; `None` if there are none.

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use sweetspot_device::{ControllableDevice, Knob, Settings, WriteError};
+use sweetspot_device::{ControllableDevice, Knob, Settings, WriteError, is_same_cap};
 
-use crate::entry::{Entry, is_same_cap};
+use crate::entry::Entry;
 use crate::journal::{Journal, UnrestoredDevice};
 use crate::owner::{Owner, boot_id};
 use crate::refusal::{CapChange, RestoreError, RestoreOutcome};
@@ -29,7 +29,7 @@ pub(crate) fn restore(
         if *knob == Knob::PowerCap && change.is_some() {
             continue;
         }
-        errors.extend(restore_knob(device, &entry.saved, *knob).err());
+        errors.extend(restore_knob(device, entry, *knob).err());
     }
     if let Some(before) = entry.saved_persistence
         && device.persistence() != Some(before)
@@ -66,20 +66,25 @@ pub(crate) fn change_by_other(
     })
 }
 
-/// Restores one knob to its earlier setting, or to its default if that is unknown.
+/// Restores one knob to its earlier setting, or to its default if that is unknown. A power cap that was switched off is
+/// switched off again, after its value is restored.
 pub(crate) fn restore_knob(
     device: &mut dyn ControllableDevice,
-    saved: &Settings,
+    entry: &Entry,
     knob: Knob,
 ) -> Result<(), WriteError> {
-    let before = saved.only(knob);
+    let before = entry.saved.only(knob);
     if before == Settings::default() {
         return retry(|| device.reset(knob));
     }
-    let is_there = device.settings().is_ok_and(|now| now.only(knob) == before);
-    match is_there {
-        true => Ok(()),
-        false => retry(|| device.apply(&before).map(drop)),
+    if device.settings().map(|now| now.only(knob)) != Ok(before) {
+        retry(|| device.restore(&before))?;
+    }
+    match entry.saved_cap_enabled {
+        Some(enabled) if knob == Knob::PowerCap && device.cap_is_enabled() != Some(enabled) => {
+            retry(|| device.enable_cap(enabled))
+        }
+        _ => Ok(()),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Opens the GPUs of this machine.
+//! Opens the GPUs of this machine, its processor packages and its power probes.
 //!
 //! Only this crate knows all backends: a new backend is a crate that implements [`Host`], and a line here.
 
@@ -9,8 +9,11 @@
 
 use std::ffi::OsStr;
 
+pub use sweetspot_backend_host::{
+    CAP_FIX, DEFAULT_ROOT, ENERGY_FIX, HostPart, HostTree, SensorAccess,
+};
 use sweetspot_backend_nvml::Nvml;
-use sweetspot_device::{Host, HostError};
+use sweetspot_device::{ControllableDevice, DeviceId, Host, HostError, OpenError};
 
 /// The name, shown to users, of the library through which the GPUs are accessed.
 pub const LIBRARY: &str = "NVML library";
@@ -25,6 +28,32 @@ pub fn open_host() -> Result<Box<dyn Host>, HostError> {
 /// not looked at.
 pub fn open_host_with(library: Option<&OsStr>) -> Result<Box<dyn Host>, HostError> {
     Ok(Box::new(Nvml::open(library)?))
+}
+
+/// The processor packages, memory and power probes of this machine: the tree of sysfs at `SWEETSPOT_SYSFS`, or at `/sys`.
+pub fn open_host_tree() -> HostTree {
+    HostTree::from_environment()
+}
+
+/// Returns a function that opens a device of this machine for writing: a part of the host, or a GPU of `gpus`. Where the
+/// GPUs cannot be listed, parts of the host can still be opened.
+pub fn device_opener(
+    gpus: Result<Box<dyn Host>, HostError>,
+    tree: HostTree,
+) -> impl FnMut(&DeviceId) -> Result<Box<dyn ControllableDevice>, OpenError> {
+    move |id| {
+        let device: Box<dyn ControllableDevice> = match (HostTree::owns(id), &gpus) {
+            (true, _) => tree.open(id)?,
+            (false, Ok(gpus)) => gpus.open(id)?,
+            (false, Err(error)) => {
+                return Err(OpenError::Failed {
+                    device: id.clone(),
+                    reason: error.to_string(),
+                });
+            }
+        };
+        Ok(device)
+    }
 }
 
 /// Distinguishes GPUs of this machine that have the same identity: those of different simulated hosts. Locks on GPUs for

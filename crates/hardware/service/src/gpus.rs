@@ -3,13 +3,15 @@
 use rustix::io::Errno;
 use rustix::process::Pid;
 use sweetspot_device::{
-    DeviceId, Domain, Host, HostDevice, HostError, Knob, KnobDescriptor, Settings,
+    Device, DeviceId, DeviceKind, Domain, Host, HostDevice, HostError, Knob, KnobDescriptor,
+    Settings,
 };
+use sweetspot_hosts::HostTree;
 use sweetspot_quantity::Megahertz;
 
 use crate::policy::Gpu;
 
-/// A GPU that the service can read.
+/// A GPU, or a processor package, that the service can read and set.
 pub struct ServedGpu {
     /// The open GPU.
     pub device: Box<dyn HostDevice>,
@@ -22,6 +24,33 @@ impl ServedGpu {
         let is_served =
             |gpu: &Self| !gpu.device.is_lost() && gpu.device.descriptor().parent.is_none();
         Ok(gpus.filter(is_served).collect())
+    }
+
+    /// Lists the processor packages whose power cap can be set. A tree that cannot be read has none.
+    pub fn list_packages(tree: &HostTree) -> Vec<Self> {
+        let packages = tree.packages();
+        let packages = packages.inspect_err(|error| tracing::warn!(%error, "no packages"));
+        let packages = packages.unwrap_or_default().into_iter();
+        let settable =
+            packages.filter(|package| package.descriptor().knob(Knob::PowerCap).is_some());
+        settable
+            .map(|package| Self {
+                device: Box::new(package),
+            })
+            .collect()
+    }
+
+    /// Whether this is a processor package rather than a GPU.
+    pub fn is_package(&self) -> bool {
+        self.device.descriptor().kind == DeviceKind::CpuPackage
+    }
+
+    /// The device in a message.
+    pub fn title(&self) -> String {
+        match self.is_package() {
+            true => self.device.descriptor().name.clone(),
+            false => format!("GPU {} ({})", self.device.index(), self.id()),
+        }
     }
 
     /// The GPU's identity.

@@ -9,7 +9,7 @@ use sweetspot_quantity::Megahertz;
 use crate::caller::account_of;
 use crate::gpus::ServedGpu;
 use crate::policy::{Account, Denied, LeaseRequest, Right};
-use crate::requests::{Asker, EndedLease, Service, find};
+use crate::requests::{Asker, EndedLease, Service};
 
 /// The most leases that are remembered after the service has ended them.
 const MAX_ENDED_LEASES: usize = 256;
@@ -26,7 +26,7 @@ impl Service<'_> {
             |lease: &LeaseSummary| lease.device == *device && lease.owner.is_same(&asker.owner);
         let lease = leases.find(is_it);
         let lease = lease.ok_or_else(|| Refusal::NotLeased(device.clone()))?;
-        let gpu = find(&self.gpus, device)?;
+        let gpu = self.find(device)?;
         let checked = self.check(&asker.account, gpu, lease.kind, &lease.settings, lease.age);
         checked.map_err(|reason| {
             let reason = self.end_lease(device, &asker.owner, &reason.to_string());
@@ -52,6 +52,11 @@ impl Service<'_> {
         let Some(policy) = &self.policy else {
             return Ok(());
         };
+        if gpu.is_package() {
+            // Everybody uses the processors: whoever has the right may slow all of them.
+            let given = policy.right(account, gpu.name(), Right::ProcessorCap);
+            return given.map_err(Objection::Policy);
+        }
         if kind == LeaseKind::Ceiling {
             let given = policy.right(account, gpu.name(), Right::Ceiling);
             return given.map_err(Objection::Policy);
@@ -117,7 +122,7 @@ impl Service<'_> {
     /// Ends leases that are over: their time has passed, another user's process uses the GPU, or the policy changed.
     pub fn check_leases(&mut self) {
         for lease in self.leases.summaries() {
-            let gpu = self.gpus.iter().find(|gpu| *gpu.id() == lease.device);
+            let gpu = self.find(&lease.device).ok();
             let checked = match (gpu, account_of(&lease.owner)) {
                 // Leases of jobs were made by root, who ends them.
                 (Some(_), None) => Ok(()),

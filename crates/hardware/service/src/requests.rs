@@ -36,6 +36,8 @@ pub struct Service<'a> {
     pub(crate) leases: Leases<'a>,
     /// The GPUs that can be leased and read.
     pub gpus: Vec<ServedGpu>,
+    /// The processor packages whose power cap can be leased.
+    pub(crate) packages: Vec<ServedGpu>,
     /// What users may do; `None` if the only client may do everything.
     pub(crate) policy: Option<Policy>,
     pub(crate) audit: Audit,
@@ -54,11 +56,25 @@ impl<'a> Service<'a> {
         Self {
             leases,
             gpus,
+            packages: Vec::new(),
             policy,
             audit,
             ended: Vec::new(),
             streamed: Vec::new(),
         }
+    }
+
+    /// Returns the service with these processor packages beside the GPUs.
+    pub fn serving_packages(mut self, packages: Vec<ServedGpu>) -> Self {
+        self.packages = packages;
+        self
+    }
+
+    /// Finds a GPU or a processor package by its identity.
+    pub(crate) fn find(&self, id: &DeviceId) -> Result<&ServedGpu, Refusal> {
+        let mut devices = self.gpus.iter().chain(&self.packages);
+        let found = devices.find(|device| device.id() == id);
+        found.ok_or_else(|| Refusal::Invalid(format!("there is no GPU {id}")))
     }
 
     /// Takes up the leases of living owners that an earlier service had given, and restores all other devices that were
@@ -149,13 +165,13 @@ impl<'a> Service<'a> {
         }
         let mut checked: Vec<DeviceId> = Vec::new();
         for id in devices {
-            let gpu = find(&self.gpus, id)?;
+            let gpu = self.find(id)?;
             // The check asks the driver, so a GPU that a request names a thousand times is checked once.
             if checked.contains(id) {
                 continue;
             }
             checked.push(id.clone());
-            let name = format!("GPU {} ({id})", gpu.device.index());
+            let name = gpu.title();
             let nothing = Settings::default();
             self.check(&asker.account, gpu, kind, &nothing, Duration::ZERO)
                 .map_err(|reason| reason.refusal(&name))?;
@@ -188,8 +204,8 @@ impl<'a> Service<'a> {
     ) -> Result<AppliedSettings, Refusal> {
         let before = self.settings(asker, device)?;
         let lease = self.check_now(asker, device)?;
-        let gpu = find(&self.gpus, device)?;
-        let name = format!("GPU {} ({device})", gpu.device.index());
+        let gpu = self.find(device)?;
+        let name = gpu.title();
         let in_force = lease.settings.with(settings);
         self.check(&asker.account, gpu, lease.kind, &in_force, lease.age)
             .map_err(|reason| reason.refusal(&name))?;
@@ -216,7 +232,7 @@ impl<'a> Service<'a> {
     ) -> Result<(), Refusal> {
         self.settings(asker, device)?;
         self.check_now(asker, device)?;
-        let gpu = find(&self.gpus, device)?;
+        let gpu = self.find(device)?;
         let before = gpu.device.persistence();
         if before == Some(on) {
             return Ok(());
@@ -266,7 +282,8 @@ impl<'a> Service<'a> {
         device: &DeviceId,
         problem: Option<&impl std::fmt::Display>,
     ) -> serde_json::Value {
-        let gpu = self.gpus.iter_mut().find(|gpu| gpu.id() == device);
+        let mut devices = self.gpus.iter_mut().chain(&mut self.packages);
+        let gpu = devices.find(|gpu| gpu.id() == device);
         let after = gpu.and_then(|gpu| gpu.device.settings().ok());
         match problem {
             None => json!({"device": device, "after": after}),
@@ -366,10 +383,4 @@ fn request_name(request: &SettingsRequest) -> &'static str {
         SettingsRequest::Release => "release",
         SettingsRequest::Ping => "ping",
     }
-}
-
-/// Finds a GPU by its identity.
-pub(crate) fn find<'g>(gpus: &'g [ServedGpu], id: &DeviceId) -> Result<&'g ServedGpu, Refusal> {
-    let found = gpus.iter().find(|gpu| gpu.id() == id);
-    found.ok_or_else(|| Refusal::Invalid(format!("there is no GPU {id}")))
 }

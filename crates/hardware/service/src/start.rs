@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Resource, getrlimit, setrlimit};
-use sweetspot_device::{ControllableDevice, DeviceId, HostError};
+use sweetspot_device::HostError;
 use sweetspot_guard::{Journal, JournalError, Leases};
-use sweetspot_hosts::{lock_scope, open_host_with};
+use sweetspot_hosts::{DEFAULT_ROOT, HostTree, device_opener, lock_scope, open_host_with};
 
 use crate::audit::Audit;
 use crate::gpus::ServedGpu;
@@ -38,6 +38,8 @@ pub struct ServiceFiles {
     pub policy: PathBuf,
     /// The NVML library; the default one if `None`.
     pub nvml: Option<PathBuf>,
+    /// The tree of sysfs with the processors' power caps.
+    pub sysfs: PathBuf,
     /// The folder of the journal.
     pub journal: PathBuf,
     /// The audit log.
@@ -51,6 +53,7 @@ impl Default for ServiceFiles {
             socket: PathBuf::from(SOCKET),
             policy: PathBuf::from(POLICY_FILE),
             nvml: None,
+            sysfs: PathBuf::from(DEFAULT_ROOT),
             journal: PathBuf::from(JOURNAL_FOLDER),
             audit: PathBuf::from(AUDIT_LOG),
         }
@@ -221,6 +224,7 @@ fn run(
     if let Some(library) = &files.nvml {
         require_root_owned(library)?;
     }
+    require_root_owned(&files.sysfs)?;
     let host = open_host_with(files.nvml.as_deref().map(Path::as_os_str).map(OsStr::new))?;
     if let Some(folder) = files.journal.parent() {
         private_folder(folder, 0o755)?;
@@ -236,8 +240,11 @@ fn run(
         problem,
     })?;
     let gpus = ServedGpu::list(host.as_ref())?;
-    let open = |id: &DeviceId| -> Result<Box<dyn ControllableDevice>, _> { Ok(host.open(id)?) };
-    let mut service = Service::new(Leases::new(journal, open), gpus, policy, audit);
+    let tree = HostTree::open(&files.sysfs);
+    let packages = ServedGpu::list_packages(&tree);
+    let open = device_opener(Ok(host), tree);
+    let mut service =
+        Service::new(Leases::new(journal, open), gpus, policy, audit).serving_packages(packages);
     serve(&mut service, options).map_err(|problem| ServeError::System {
         what: "the service failed".to_owned(),
         problem,

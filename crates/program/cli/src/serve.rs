@@ -47,6 +47,7 @@ pub fn run(args: &ServeArgs) -> Result<Outcome> {
         socket: args.socket.clone(),
         policy: args.policy.clone(),
         nvml: args.files.nvml.clone(),
+        sysfs: args.files.sysfs.clone(),
         journal: args.files.journal.clone(),
         audit: args.files.audit.clone(),
     })?;

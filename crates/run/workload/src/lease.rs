@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use sweetspot_device::{AppliedKnob, Descriptor, DeviceId, Knob, Settings, Shortfall};
+use sweetspot_device::{AppliedKnob, Descriptor, DeviceId, Knob, Settings, Shortfall, is_same_cap};
 use sweetspot_guard::{
     Guard, GuardError, LeaseKind, Refusal, RestoreError, RestoreOutcome, adopt_orphans,
 };
@@ -209,7 +209,9 @@ impl<'a> Lease<'a> {
             }
             settings => settings?.power_cap,
         };
-        let changed = set.zip(found).filter(|(set, found)| set != found);
+        let changed = set
+            .zip(found)
+            .filter(|(set, found)| !is_same_cap(*set, *found));
         Ok(changed.map(|(set, found)| LostSettings::CapChanged {
             device: device.clone(),
             set,

@@ -52,6 +52,7 @@ pub(super) fn apply_knob(
         // What is there now is what must be restored, also if somebody changed it since the device was leased.
         if is_new && let Ok(Some(now)) = leased.device.settings().map(|now| now.power_cap) {
             entry.saved.power_cap = Some(now);
+            entry.saved_cap_enabled = leased.device.cap_is_enabled();
         }
         (entry.written_cap, entry.next_cap) = (entry.next_cap, wanted.power_cap);
     }
@@ -106,6 +107,10 @@ fn below_ceiling(
 /// The power cap of the device if it already has the requested value. It is then not written, so no permission is needed.
 fn already_set(device: &mut dyn ControllableDevice, cap: Watts) -> Option<AppliedKnob<Watts>> {
     let limits = device.power_limits().ok()?;
+    // A cap that is switched off limits nothing.
+    if device.cap_is_enabled() == Some(false) {
+        return None;
+    }
     (limits.requested == cap).then(|| AppliedKnob {
         requested: limits.requested,
         enforced: limits.enforced,
@@ -158,7 +163,7 @@ pub(super) fn settle(journal: &Journal, leased: &mut LeasedDevice) -> Result<(),
             journal.write(entry)?;
         }
         let result = match wanted == Settings::default() {
-            true => restore_knob(device, &entry.saved, knob),
+            true => restore_knob(device, entry, knob),
             false if device.settings().is_ok_and(|now| now.only(knob) == wanted) => Ok(()),
             false => retry(|| device.apply(&wanted).map(drop)),
         };

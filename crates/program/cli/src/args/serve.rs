@@ -52,6 +52,10 @@ pub struct ServiceFileArgs {
     #[arg(long, value_name = "PATH")]
     pub nvml: Option<PathBuf>,
 
+    /// The tree of sysfs with the power caps of processors; it must belong to root.
+    #[arg(long, value_name = "FOLDER", default_value = "/sys")]
+    pub sysfs: PathBuf,
+
     /// The folder with the settings from before a change, from which they are restored after a crash.
     #[arg(long, value_name = "FOLDER", default_value = JOURNAL_FOLDER)]
     pub journal: PathBuf,

@@ -9,10 +9,11 @@ use std::time::{Duration, Instant};
 
 use rustix::net::sockopt::socket_peercred;
 use sweetspot_guard::{ClientConnection, Leases, LocalWriter, RemoteWriter, SettingsWriter, serve};
+use sweetspot_hosts::{device_opener, open_host_tree};
 use sweetspot_service::SOCKET;
 use sweetspot_workload::WorkloadError;
 
-use super::{device_opener, open_journal, simulated_host};
+use super::{open_journal, simulated_host};
 use crate::SessionError;
 
 /// The environment variable with the socket of the service, for clients alone.
@@ -98,8 +99,8 @@ pub fn serve_as_guard(writer: GuardWriter) -> Result<(), SessionError> {
     let mut writer: Box<dyn SettingsWriter> = match writer {
         GuardWriter::Own => {
             // The guard waits for the driver as long as it takes: it has settings to restore.
-            let host = sweetspot_hosts::open_host()?;
-            let leases = Leases::new(open_journal()?, device_opener(host));
+            let gpus = sweetspot_hosts::open_host();
+            let leases = Leases::new(open_journal()?, device_opener(gpus, open_host_tree()));
             Box::new(LocalWriter::new(leases))
         }
         GuardWriter::Service(socket) => Box::new(RemoteWriter::service(&socket)),

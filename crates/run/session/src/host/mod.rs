@@ -12,12 +12,9 @@ pub use error::DevicesError;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
-use sweetspot_device::{
-    ControllableDevice, Descriptor, Device, DeviceId, Host, HostDevice, MigSlices, OpenError,
-    Selector, select_devices,
-};
+use sweetspot_device::{Descriptor, Device, Host, HostDevice, MigSlices, Selector, select_devices};
 use sweetspot_guard::{Journal, JournalError, RestoreOutcome, UnrestoredDevice, restore_device};
-use sweetspot_hosts::lock_scope;
+use sweetspot_hosts::{device_opener, lock_scope, open_host_tree};
 use sweetspot_service::{EARLIER_JOURNAL_FOLDER, JOURNAL_FOLDER, SOCKET};
 use sweetspot_sim_host::ENVIRONMENT;
 
@@ -216,16 +213,6 @@ fn unrestored_in(folder: &Path) -> Vec<Result<UnrestoredDevice, JournalError>> {
     }
 }
 
-/// Returns a function that opens a device for writing.
-fn device_opener(
-    host: Box<dyn Host>,
-) -> impl FnMut(&DeviceId) -> Result<Box<dyn ControllableDevice>, OpenError> {
-    move |id| {
-        let gpu: Box<dyn ControllableDevice> = host.open(id)?;
-        Ok(gpu)
-    }
-}
-
 /// Restores every device that a dead guard has left changed. Returns a message for each device, or why it
 /// failed.
 pub fn restore_all() -> Result<Vec<Result<String, String>>, SessionError> {
@@ -237,7 +224,7 @@ pub fn restore_all() -> Result<Vec<Result<String, String>>, SessionError> {
         return Ok(lines);
     }
     let journal = open_journal()?;
-    let mut open = device_opener(open_host()?);
+    let mut open = device_opener(open_host(), open_host_tree());
     for device in journal.unrestored_devices()? {
         lines.push(match device {
             Ok(device) => match restore_device(&journal, &device, &mut open) {
