@@ -311,12 +311,10 @@ fn the_delay_is_found() {
         )
         .unwrap();
         let found = energy.alignment.unwrap();
-        assert!(
-            (found.delay.get() - model.delay).abs() < 0.25,
-            "{} for {}",
-            found.delay,
-            model.delay
-        );
+        // The middle of the averaging time is what a step of the load shows; delay and window may replace each other.
+        let middle = found.delay.get() + 0.5 * found.window.get();
+        let truth = model.delay + 0.5 * model.window;
+        assert!((middle - truth).abs() < 0.15, "{middle} for {truth}");
         assert!(found.correlation > 0.9);
     }
 }
