@@ -23,6 +23,9 @@ pub struct Configuration {
     /// The clock at which the memory is locked; absent if it is not locked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_clock: Option<Megahertz>,
+    /// The power cap of each processor package; absent if it is not set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_power_cap: Option<Watts>,
     /// The number of GPUs of the job.
     pub gpus: u64,
     /// The values of the workload's parameters, by name.
@@ -64,6 +67,20 @@ impl Configuration {
         }
     }
 
+    /// The settings of each processor package.
+    pub fn package_settings(&self) -> Settings {
+        Settings {
+            power_cap: self.cpu_power_cap,
+            ..Settings::default()
+        }
+    }
+
+    /// Whether a setting of a GPU or of a processor package is to be changed.
+    pub fn sets_devices(&self) -> bool {
+        let mut gpus = 0..self.gpus.max(1) as usize;
+        self.cpu_power_cap.is_some() || gpus.any(|gpu| self.settings(gpu) != Settings::default())
+    }
+
     /// The power cap; `None` if it is not set or differs between the GPUs.
     pub fn power_cap(&self) -> Option<Watts> {
         let first = self.power_caps.first()?;
@@ -90,6 +107,10 @@ impl Configuration {
             ("power_cap_w", (!caps.is_empty()).then(|| caps.join("/"))),
             ("core_clock_mhz", clock(self.core_clock)),
             ("memory_clock_mhz", clock(self.memory_clock)),
+            (
+                "cpu_power_cap_w",
+                self.cpu_power_cap.map(|cap| cap.get().to_string()),
+            ),
             (BATCH_PARAMETER, batch),
             ("gpus", Some(self.gpus.to_string())),
         ];
@@ -117,6 +138,8 @@ pub enum Axis {
     CoreClock,
     /// The memory clock of each device.
     MemoryClock,
+    /// The power cap of each processor package.
+    CpuPowerCap,
     /// The parameter of the workload that has this name.
     Parameter(String),
 }
@@ -129,6 +152,7 @@ impl Axis {
             Self::PowerCap => "power-cap",
             Self::CoreClock => "core-clock",
             Self::MemoryClock => "memory-clock",
+            Self::CpuPowerCap => "cpu-power-cap",
             Self::Parameter(name) => name,
         }
     }
@@ -140,6 +164,7 @@ impl Axis {
             "power-cap" | "power_cap" => Self::PowerCap,
             "core-clock" | "core_clock" => Self::CoreClock,
             "memory-clock" | "memory_clock" => Self::MemoryClock,
+            "cpu-power-cap" | "cpu_power_cap" => Self::CpuPowerCap,
             other => Self::Parameter(other.to_owned()),
         }
     }
@@ -160,6 +185,7 @@ impl Axis {
             Self::PowerCap => "power_cap_w",
             Self::CoreClock => "core_clock_mhz",
             Self::MemoryClock => "memory_clock_mhz",
+            Self::CpuPowerCap => "cpu_power_cap_w",
             Self::Parameter(name) => name,
         }
     }
@@ -183,6 +209,7 @@ impl Axis {
             Self::MemoryClock => configuration
                 .memory_clock
                 .map(|clock| clock.get().to_string()),
+            Self::CpuPowerCap => configuration.cpu_power_cap.map(|cap| cap.get().to_string()),
             Self::Parameter(name) => configuration.parameters.get(name).cloned(),
         }
     }

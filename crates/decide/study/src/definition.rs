@@ -64,6 +64,9 @@ pub struct Definition {
     /// The memory clocks to try.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory_clock: Option<AxisText>,
+    /// The power caps of processor packages to try.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpu_power_cap: Option<AxisText>,
     /// The numbers of GPUs to try.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gpus: Option<AxisText>,
@@ -236,6 +239,7 @@ impl Definition {
             power_cap: self.power_cap.or(other.power_cap),
             core_clock: self.core_clock.or(other.core_clock),
             memory_clock: self.memory_clock.or(other.memory_clock),
+            cpu_power_cap: self.cpu_power_cap.or(other.cpu_power_cap),
             gpus: self.gpus.or(other.gpus),
             reference: self.reference.or(other.reference),
             energy_of: self.energy_of.or(other.energy_of),
@@ -307,6 +311,16 @@ impl Definition {
         }
         if self.evaluations.is_some_and(|most| most < 2) {
             return bad("evaluations must be at least 2: the reference and one more run");
+        }
+        if self.cpu_power_cap.is_some() && self.command.is_none() {
+            return bad(
+                "cpu-power-cap needs a command: simulated studies have no processors to cap",
+            );
+        }
+        if self.cpu_power_cap.is_some() && self.energy_of != Some(EnergyOf::Node) {
+            return bad(
+                "cpu-power-cap changes the energy of the processors, which the energy of the GPUs does not include: use energy-of node",
+            );
         }
         if self.strategy.is_some() && self.until.is_some() {
             return bad(

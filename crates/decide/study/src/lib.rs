@@ -30,7 +30,8 @@ mod until_sure;
 mod value_table;
 
 pub use axes::{
-    AxesError, AxisError, KnobValues, ResolvedAxes, SupportedKnobs, parse_axis, resolve_axes,
+    AxesError, AxisError, KnobValues, ResolvedAxes, SupportedKnobs, common_cap_range, parse_axis,
+    resolve_axes,
 };
 pub use batch_costs::{BatchCosts, Scaling, WAITING_PHASES};
 pub use configuration::{Axis, BATCH_PARAMETER, Configuration};

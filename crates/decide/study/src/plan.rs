@@ -99,10 +99,7 @@ pub struct Plan {
 impl Plan {
     /// Whether a configuration changes settings of devices.
     pub fn sets_devices(&self) -> bool {
-        let gpus = |one: &Configuration| 0..one.gpus.max(1) as usize;
-        self.configurations.iter().any(|one| {
-            gpus(one).any(|gpu| one.settings(gpu) != sweetspot_device::Settings::default())
-        })
+        self.configurations.iter().any(Configuration::sets_devices)
     }
 
     /// Creates a plan that runs every configuration on the axes, and the reference, equally often.

@@ -123,7 +123,12 @@ impl Point {
     /// refer to them.
     pub fn candidate(&self) -> Candidate {
         let configuration = &self.configuration;
-        let knobs = [Axis::PowerCap, Axis::CoreClock, Axis::MemoryClock];
+        let knobs = [
+            Axis::PowerCap,
+            Axis::CoreClock,
+            Axis::MemoryClock,
+            Axis::CpuPowerCap,
+        ];
         let parameters = configuration.parameters.keys().cloned();
         let settings: Vec<(String, f64)> = knobs
             .into_iter()

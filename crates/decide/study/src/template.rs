@@ -64,6 +64,10 @@ pub fn run_environment(configuration: &Configuration) -> Vec<(String, String)> {
             "SWEETSPOT_MEMORY_CLOCK_MHZ",
             settings.memory_clock.map(|clock| clock.get()),
         ),
+        (
+            "SWEETSPOT_CPU_POWER_CAP_W",
+            configuration.cpu_power_cap.map(|cap| cap.get()),
+        ),
         ("SWEETSPOT_GPUS", Some(configuration.gpus as f64)),
     ];
     let knobs = knobs
@@ -88,6 +92,9 @@ fn values(
     }
     if let Some(clock) = settings.memory_clock {
         values.insert("memory_clock", clock.get().to_string());
+    }
+    if let Some(cap) = configuration.cpu_power_cap {
+        values.insert("cpu_power_cap", cap.get().to_string());
     }
     for (name, value) in &configuration.parameters {
         values.insert(name, value.clone());

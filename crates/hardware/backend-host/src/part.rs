@@ -73,6 +73,11 @@ impl HostPart {
         files.any(|file| file.access == SensorAccess::Denied)
     }
 
+    /// The kinds of the sensors of this part, also of those that may not be read.
+    pub fn sensor_kinds(&self) -> Vec<SensorKind> {
+        self.files.iter().map(|file| file.descriptor.kind).collect()
+    }
+
     /// The name of the zone or channel in the kernel, such as `intel-rapl:0` or `hwmon3/power1`.
     pub fn zone(&self) -> &str {
         &self.zone

@@ -154,7 +154,7 @@ fn hint_for_sweep(error: &SweepError) -> Option<&'static str> {
             "give your command after `--`, or a simulated GPU with --simulate (`sweetspot simulate --list` shows them)",
         ),
         SweepError::CommandInVirtualTime => Some("give --network NAME in place of `-- CMD`"),
-        SweepError::NoMeter => Some("use --energy-of all-gpus"),
+        SweepError::HostMethod => Some("remove --method"),
         SweepError::TooHot { .. } => Some("raise --cool-to"),
         SweepError::Study(error) => hint_for_study(error),
         SweepError::Template(TemplateError::Unknown { .. }) => Some("give --axis NAME=VALUE,..."),

@@ -36,7 +36,11 @@ pub fn run(args: RunArgs) -> Result<Outcome> {
                 core_clock: args.core_clock,
                 memory_clock: args.memory_clock,
             };
-            (Configuration::default().with_settings(settings), None)
+            let configuration = Configuration {
+                cpu_power_cap: args.cpu_power_cap,
+                ..Configuration::default().with_settings(settings)
+            };
+            (configuration, None)
         }
     };
     let is_measured =

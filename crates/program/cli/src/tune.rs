@@ -1,7 +1,7 @@
 //! `sweetspot tune`.
 
-use anyhow::Result;
-use sweetspot_control::tune::{TuneNotice, TuneRequest, TunedJob, needs_progress};
+use anyhow::{Result, bail};
+use sweetspot_control::tune::{TuneKnob, TuneNotice, TuneRequest, TunedJob, needs_progress};
 use sweetspot_decide::{Criteria, Objective};
 use sweetspot_quantity::Seconds;
 use sweetspot_report::{
@@ -38,6 +38,9 @@ pub fn run(args: TuneArgs) -> Result<Outcome> {
         retune_every: args.retune_every,
         seed: args.seed,
     };
+    if args.knob == TuneKnob::CpuPowerCap && args.simulate.is_some() {
+        bail!("--knob cpu-power-cap needs a command: simulated jobs have no processors to cap");
+    }
     let (job, ended) = match (&args.simulate, args.cmd.is_empty()) {
         (Some(_), false) => {
             return Err(SessionError::from(SweepError::CommandInVirtualTime).into());

@@ -186,6 +186,10 @@ pub struct Settings {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub memory_clock_mhz: Option<Number>,
+    /// The power cap of each processor package in watts; absent if it was not set.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0))]
+    pub cpu_power_cap_w: Option<Number>,
     /// The parameters of the workload, by their names.
     #[serde(flatten)]
     pub parameters: Named<NumberOrText>,

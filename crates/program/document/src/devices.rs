@@ -16,6 +16,67 @@ pub struct Devices {
     pub driver: String,
     /// The GPUs of the machine, and the MIG slices of its GPUs.
     pub devices: Vec<Device>,
+    /// The processor packages, their memory and parts, and the power probes of the machine; absent if there are none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub host: Vec<HostPart>,
+}
+
+/// A processor package, its memory, a part of it, the platform, or a power probe.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct HostPart {
+    /// The identity of the part.
+    pub id: String,
+    /// The name of the part.
+    pub name: String,
+    /// What the part is.
+    pub kind: HostPartKind,
+    /// The name of the zone or channel in the kernel.
+    pub zone: String,
+    /// The package that the part lies in, whose energy includes it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parent: Option<String>,
+    /// Whether the energy of the part is added to that of the host.
+    pub is_host_energy: bool,
+    /// The sensors of the part with their current readings.
+    pub sensors: Vec<HostSensor>,
+    /// What to do where a sensor may not be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub remedy: Option<&'static str>,
+    /// The power caps of the part; absent if it has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub power_cap_w: Option<PowerCaps>,
+    /// Whether the power cap is switched on; absent if it cannot be switched off.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub power_cap_enabled: Option<bool>,
+    /// What to do where the power cap may not be set.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub power_cap_remedy: Option<&'static str>,
+}
+
+/// What a part of a host is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum HostPartKind {
+    /// A processor package.
+    CpuPackage,
+    /// The memory beside a package, which the package's energy does not include.
+    Dram,
+    /// A part of a package, or a zone of which it is unknown what it includes.
+    CpuPart,
+    /// The platform as its firmware measures it: the packages and more.
+    Platform,
+    /// A power probe.
+    Probe,
+}
+
+/// A sensor of a part of the host.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct HostSensor {
+    /// The quantity that the sensor measures.
+    pub kind: SensorKind,
+    /// The current reading of the sensor.
+    #[serde(flatten)]
+    pub reading: Reading,
 }
 
 /// A GPU, or a MIG slice of a GPU.

@@ -64,6 +64,38 @@ pub struct MeasurementInfo {
     /// The energy of the idle devices; absent if the user did not request it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idle: Option<Idle>,
+    /// What measuring itself cost.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub observer: Option<ObserverCost>,
+}
+
+/// What measuring itself cost, all runs together.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct ObserverCost {
+    /// The processor time of the measuring program, all threads together, in seconds.
+    #[schemars(range(min = 0))]
+    pub cpu_time_s: f64,
+    /// The time in which the runs were measured, in seconds.
+    #[schemars(range(min = 0))]
+    pub time_s: f64,
+    /// How much more power the GPUs draw while they are read.
+    pub gpu_power: ObserverPower,
+    /// How much more power the processors and their memory draw while devices are read.
+    pub host_power: ObserverPower,
+}
+
+/// A difference of powers, or why it is unknown.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct ObserverPower {
+    /// The power while devices are read, less the power while they are not, in watts; absent if it is unknown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub power_w: Option<f64>,
+    /// The smallest difference that the counters can show, in watts; absent if the power is unknown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resolution_w: Option<f64>,
+    /// Why the power is unknown; absent if it is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unknown: Option<String>,
 }
 
 /// The energy that the devices use while idle.

@@ -110,6 +110,9 @@ pub struct DeviceSettings {
     /// The power cap in watts; absent if it is not tuned.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub power_cap_w: Option<f64>,
+    /// The power cap of each processor package in watts; absent if it is not tuned.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpu_power_cap_w: Option<f64>,
     /// The core clock in MHz; absent if it is not tuned.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub core_clock_mhz: Option<f64>,

@@ -12,6 +12,7 @@ pub fn configuration_text(axes: &[Axis], configuration: &Configuration) -> Strin
             Axis::PowerCap => format!("{value} W"),
             Axis::CoreClock => format!("{value} MHz"),
             Axis::MemoryClock => format!("memory {value} MHz"),
+            Axis::CpuPowerCap => format!("CPU {value} W"),
             Axis::Parameter(name) => format!("{name} {value}"),
         })
     });
@@ -28,6 +29,7 @@ pub fn setting(varied: &[Axis], point: &Point) -> String {
 pub fn axis_name(axis: &Axis) -> String {
     match axis {
         Axis::Gpus => "number of GPUs".to_owned(),
+        Axis::CpuPowerCap => "CPU power cap".to_owned(),
         Axis::Parameter(name) => name.clone(),
         knob => knob.name().replace('-', " "),
     }
@@ -41,7 +43,7 @@ pub fn value_text(axis: &Axis, point: &Point) -> String {
     match axis {
         Axis::Gpus if value == "1" => "1 GPU".to_owned(),
         Axis::Gpus => format!("{value} GPUs"),
-        Axis::PowerCap => format!("{value} W"),
+        Axis::PowerCap | Axis::CpuPowerCap => format!("{value} W"),
         Axis::CoreClock | Axis::MemoryClock => format!("{value} MHz"),
         Axis::Parameter(name) => format!("{name} {value}"),
     }
@@ -57,7 +59,7 @@ pub fn axis_label(axis: &Axis) -> String {
         (_, Some(first)) => first.to_uppercase().chain(letters).collect(),
     };
     match axis {
-        Axis::PowerCap => format!("{name} [W]"),
+        Axis::PowerCap | Axis::CpuPowerCap => format!("{name} [W]"),
         Axis::CoreClock | Axis::MemoryClock => format!("{name} [MHz]"),
         _ => name,
     }
@@ -70,6 +72,7 @@ pub fn heading(axis: &Axis) -> String {
         Axis::PowerCap => "Power cap\n[W]".to_owned(),
         Axis::CoreClock => "Core clock\n[MHz]".to_owned(),
         Axis::MemoryClock => "Memory clock\n[MHz]".to_owned(),
+        Axis::CpuPowerCap => "CPU power cap\n[W]".to_owned(),
         Axis::Parameter(name) => name.clone(),
     }
 }

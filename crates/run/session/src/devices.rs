@@ -3,8 +3,9 @@
 use std::time::{Duration, Instant};
 
 use sweetspot_device::{
-    Amount, Descriptor, DeviceId, HostDevice, MigSlices, PowerLimits, Reading, SensorKind,
+    Amount, Descriptor, Device, DeviceId, HostDevice, MigSlices, PowerLimits, Reading, SensorKind,
 };
+use sweetspot_hosts::{CAP_FIX, ENERGY_FIX, HostPart, open_host_tree};
 use sweetspot_quantity::Seconds;
 
 use crate::SessionError;
@@ -36,6 +37,51 @@ pub struct DeviceReport {
     pub limits: Result<PowerLimits, String>,
     /// The GPU's sensors, in the descriptor's order.
     pub sensors: Vec<SensorReport>,
+}
+
+/// A processor package, its memory, a part of it, or a power probe, as `devices` lists it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HostPartReport {
+    /// The part's identity, name, sensors and knobs.
+    pub descriptor: Descriptor,
+    /// The name of the zone or channel in the kernel.
+    pub zone: String,
+    /// The value of each sensor, or why it cannot be read.
+    pub sensors: Vec<(SensorKind, Result<Amount, String>)>,
+    /// What this user can do about a sensor that may not be read; `None` if all can be read.
+    pub remedy: Option<&'static str>,
+    /// The power limits; `None` if the part has no power cap.
+    pub limits: Option<Result<PowerLimits, String>>,
+    /// Whether the power cap is switched on; `None` if it cannot be switched off.
+    pub cap_is_enabled: Option<bool>,
+    /// What this user can do to set the power cap; `None` if nothing is needed or there is no cap.
+    pub cap_remedy: Option<&'static str>,
+}
+
+/// Lists the processor packages and the power probes of this machine, each with its present value.
+pub fn host_parts() -> Result<Vec<HostPartReport>, SessionError> {
+    let parts = open_host_tree().parts()?;
+    Ok(parts.into_iter().map(report_part).collect())
+}
+
+/// Reads all sensors of a part once.
+fn report_part(mut part: HostPart) -> HostPartReport {
+    let sensors = part.sensor_kinds().into_iter().map(|kind| {
+        let now = part.read(kind).map(|reading| reading.amount);
+        (kind, now.map_err(|error| error.to_string()))
+    });
+    let sensors = sensors.collect();
+    let has_cap = part.may_set_cap().is_some();
+    let limits = has_cap.then(|| part.power_limits().map_err(|error| error.to_string()));
+    HostPartReport {
+        zone: part.zone().to_owned(),
+        sensors,
+        remedy: part.is_denied().then_some(ENERGY_FIX),
+        limits,
+        cap_is_enabled: part.cap_is_enabled(),
+        cap_remedy: (part.may_set_cap() == Some(false)).then_some(CAP_FIX),
+        descriptor: part.descriptor().clone(),
+    }
 }
 
 /// How long the sensors are observed.

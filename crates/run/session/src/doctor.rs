@@ -1,10 +1,9 @@
 //! `doctor`: checks what works on this computer, and says how to fix what does not.
 
-use std::path::Path;
 use std::time::Duration;
 
-use sweetspot_device::{Knob, SensorKind, UnitUse, UnitUseReading};
-use sweetspot_hosts::LIBRARY;
+use sweetspot_device::{Device, DeviceKind, Knob, SensorKind, UnitUse, UnitUseReading};
+use sweetspot_hosts::{CAP_FIX, ENERGY_FIX, HostPart, LIBRARY, SensorAccess, open_host_tree};
 
 use crate::host::{
     Gpu, HIDDEN_JOURNAL, SettingsAccess, open_host, root_journal_is_hidden, unrestored_devices,
@@ -85,7 +84,7 @@ pub fn doctor() -> Vec<Check> {
         }
     }
     checks.push(check_permission());
-    checks.push(check_rapl(Path::new("/sys/class/powercap")));
+    checks.extend(check_host());
     checks.push(check_unrestored());
     checks
 }
@@ -269,26 +268,74 @@ fn check_permission() -> Check {
     }
 }
 
-/// Checks whether the energy counters of the processor can be read; `root` is their folder.
-fn check_rapl(root: &Path) -> Check {
-    const CHECK_NAME: &str = "processor energy (RAPL)";
-    let package = root.join("intel-rapl:0/energy_uj");
-    if !package.exists() {
-        return check(
-            CHECK_NAME,
-            CheckResult::Skip,
-            "this computer has no RAPL energy counter",
+/// Checks whether the energy of the host can be read, and whether the power caps of its packages can be set.
+fn check_host() -> Vec<Check> {
+    const ENERGY: &str = "processor energy (RAPL)";
+    let tree = open_host_tree();
+    let parts = match tree.host_energy_parts() {
+        Ok(parts) => parts,
+        Err(error) => return vec![check(ENERGY, CheckResult::Warn, error.to_string())],
+    };
+    if parts.is_empty() {
+        let finding = format!(
+            "the kernel shows none below `{}/class/powercap`: virtual machines and containers often have none, else try `modprobe intel_rapl_msr`",
+            tree.root().display()
         );
+        return vec![check(ENERGY, CheckResult::Skip, finding)];
     }
-    match std::fs::read_to_string(&package) {
-        Ok(_) => check(CHECK_NAME, CheckResult::Pass, "readable"),
-        Err(error) => check(
-            CHECK_NAME,
+    let names = |parts: &[&HostPart]| {
+        let names = parts.iter().map(|part| part.descriptor().name.as_str());
+        names.collect::<Vec<_>>().join(", ")
+    };
+    let unreadable =
+        |part: &&HostPart| part.access(SensorKind::EnergyCounter) != Some(&SensorAccess::Readable);
+    let (bad, good): (Vec<&HostPart>, Vec<&HostPart>) = parts.iter().partition(unreadable);
+    let energy = match bad
+        .first()
+        .map(|part| part.access(SensorKind::EnergyCounter))
+    {
+        None => check(
+            ENERGY,
+            CheckResult::Pass,
+            format!("readable: {}", names(&good)),
+        ),
+        Some(Some(SensorAccess::Denied)) => {
+            let finding = format!("this user may not read {}: {ENERGY_FIX}", names(&bad));
+            check(ENERGY, CheckResult::Warn, finding)
+        }
+        Some(Some(SensorAccess::Failed(reason))) => {
+            let finding = format!("{} cannot be read: {reason}", names(&bad));
+            check(ENERGY, CheckResult::Fail, finding)
+        }
+        Some(_) => check(ENERGY, CheckResult::Warn, "there is no energy counter"),
+    };
+    let packages = parts.iter();
+    let packages = packages.filter(|part| part.descriptor().kind == DeviceKind::CpuPackage);
+    let mut checks = vec![energy];
+    checks.extend(packages.map(check_package_cap));
+    checks
+}
+
+/// Checks whether the power cap of a processor package can be set.
+fn check_package_cap(package: &HostPart) -> Check {
+    let device = package.descriptor();
+    let name = format!("{} power cap", device.name);
+    match (device.knob(Knob::PowerCap), package.may_set_cap()) {
+        (Some(_), Some(true)) if package.cap_is_enabled() == Some(false) => check(
+            name,
+            CheckResult::Pass,
+            "can be set and read back; it is switched off now, and is switched on while it is set",
+        ),
+        (Some(_), Some(true)) => check(name, CheckResult::Pass, "can be set and read back"),
+        (Some(_), _) => check(
+            name,
             CheckResult::Warn,
-            format!(
-                "{}: {error}; run as root, or make it readable with `chmod a+r`",
-                package.display()
-            ),
+            format!("this user may not set it: {CAP_FIX}"),
+        ),
+        (None, _) => check(
+            name,
+            CheckResult::Skip,
+            "the kernel states no power cap for this processor (those of AMD have none)",
         ),
     }
 }

@@ -32,7 +32,9 @@ mod study_origin;
 mod sweep;
 mod tune;
 
-pub use devices::{DeviceReport, ListedDevices, SensorReport, devices, gpu_ids};
+pub use devices::{
+    DeviceReport, HostPartReport, ListedDevices, SensorReport, devices, gpu_ids, host_parts,
+};
 pub use doctor::{Check, CheckResult, doctor};
 pub use error::SessionError;
 pub use host::{

@@ -14,7 +14,7 @@ pub fn nearest_settings(device: &Descriptor, wanted: &Settings) -> Result<Settin
         device: device.name.clone(),
         problem,
     };
-    let missing = |knob: Knob| unsupported(format!("this GPU has no {knob} that can be set"));
+    let missing = |knob: Knob| unsupported(format!("it has no {knob} that can be set"));
     let mut settings = *wanted;
     if let Some(cap) = &mut settings.power_cap {
         match device.knob(Knob::PowerCap) {

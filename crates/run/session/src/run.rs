@@ -11,7 +11,8 @@ use sweetspot_workload::{
 };
 
 use crate::host::{
-    Gpu, all_gpus, descriptors, open_host, reject_lost, select, visibility_variables,
+    Gpu, all_gpus, descriptors_of, open_host, packages_for, reject_lost, select,
+    visibility_variables,
 };
 use crate::measure::{MeasureRequest, Measurement, Recording, measure_on};
 use crate::nearest_settings::{changed_clocks, nearest_settings};
@@ -58,7 +59,7 @@ pub fn run(
     guard: GuardProgram<'_>,
     observer: &mut dyn Observer,
 ) -> Result<RunResult, SessionError> {
-    let gpus = settable_gpus(request)?;
+    let (gpus, packages) = settable_devices(request)?;
     request.announce(&gpus, observer);
     let signals = SignalSource::listen()?;
     let variables = request.environment(&gpus).into_iter();
@@ -76,12 +77,13 @@ pub fn run(
             Some(lease),
             &signals,
             &mut ProgressReader::without_link(),
-            &mut SettingsWatch::new(&gpus, &observer),
+            &mut SettingsWatch::new(gpus.iter().chain(&packages), &observer),
         );
         Ok(outcome?.ended)
     };
     let mut note = |text: &str| observer.borrow_mut().note(text);
-    let done = with_settings(request, &gpus, guard, &signals, &mut note, work)?;
+    let devices = (&gpus[..], &packages[..]);
+    let done = with_settings(request, devices, guard, &signals, &mut note, work)?;
     Ok(RunResult {
         ended: done
             .signal
@@ -99,10 +101,16 @@ pub fn run_measured(
     guard: GuardProgram<'_>,
     observer: &mut dyn Observer,
 ) -> Result<MeasuredRunResult, SessionError> {
-    let nothing_to_set = request.configuration.settings(0) == Settings::default();
-    let gpus = match nothing_to_set {
-        true => requested_gpus(request)?,
-        false => settable_gpus(request)?,
+    let nothing_to_set = !request.configuration.sets_devices();
+    let (gpus, packages) = match nothing_to_set {
+        true => (requested_gpus(request)?, Vec::new()),
+        false => {
+            let (gpus, packages) = settable_devices(request)?;
+            match gpus.is_empty() {
+                true => (requested_gpus(request)?, packages),
+                false => (gpus, packages),
+            }
+        }
     };
     request.announce(&gpus, observer);
     let measure = MeasureRequest {
@@ -130,7 +138,8 @@ pub fn run_measured(
         measure_on(reopened, &measure, Some(lease), &signals, limits, observer)
     };
     let mut note = |text: &str| notes.push(text.to_owned());
-    let done = with_settings(request, &gpus, guard, &signals, &mut note, work);
+    let devices = (&gpus[..], &packages[..]);
+    let done = with_settings(request, devices, guard, &signals, &mut note, work);
     for note in &notes {
         observer.note(note);
     }
@@ -199,19 +208,26 @@ impl RunRequest {
     }
 }
 
-/// The GPUs that the run uses; an error if one of them does not support the configuration.
-fn settable_gpus(request: &RunRequest) -> Result<Vec<Gpu>, SessionError> {
-    if request.configuration.settings(0) == Settings::default() {
+/// The GPUs and the processor packages that the run sets; an error if one of them does not support the configuration.
+/// A run that caps the processors alone needs no GPU.
+fn settable_devices(request: &RunRequest) -> Result<(Vec<Gpu>, Vec<Gpu>), SessionError> {
+    let configuration = &request.configuration;
+    if !configuration.sets_devices() {
         return Err(DevicesError::NothingToSet.into());
     }
     if request.read_only {
         return Err(DevicesError::ReadOnly.into());
     }
-    let gpus = requested_gpus(request)?;
+    let packages = packages_for(&configuration.package_settings())?;
+    let sets_gpus = configuration.settings(0) != Settings::default();
+    let gpus = match sets_gpus || request.device.is_some() || request.study.is_some() {
+        true => requested_gpus(request)?,
+        false => Vec::new(),
+    };
     for (index, gpu) in gpus.iter().enumerate() {
-        nearest_settings(gpu.descriptor(), &request.configuration.settings(index))?;
+        nearest_settings(gpu.descriptor(), &configuration.settings(index))?;
     }
-    Ok(gpus)
+    Ok((gpus, packages))
 }
 
 /// The GPUs that the run uses: as many of the selected ones as the configuration says.
@@ -252,16 +268,25 @@ struct LeasedOutcome<T> {
     restored: bool,
 }
 
-/// Leases the GPUs, applies their settings, does the work, and restores the GPUs.
+/// Leases the GPUs and the processor packages, applies their settings, does the work, and restores them.
 fn with_settings<T>(
     request: &RunRequest,
-    gpus: &[Gpu],
+    (gpus, packages): (&[Gpu], &[Gpu]),
     guard: GuardProgram<'_>,
     signals: &SignalSource,
     note: &mut dyn FnMut(&str),
     work: impl FnOnce(&mut Lease<'_>) -> Result<T, SessionError>,
 ) -> Result<LeasedOutcome<T>, SessionError> {
-    let lease = Lease::take(&descriptors(gpus), guard, signals, note);
+    let configuration = &request.configuration;
+    // A GPU that is only selected, not set, needs nobody's permission.
+    let set = gpus.iter().enumerate();
+    let set = set.map(|(index, gpu)| (gpu, configuration.settings(index)));
+    let set = set.filter(|(_, settings)| *settings != Settings::default());
+    let package_settings = configuration.package_settings();
+    let set = set.chain(packages.iter().map(|package| (package, package_settings)));
+    let set: Vec<(&Gpu, Settings)> = set.collect();
+    let devices = descriptors_of(set.iter().map(|(device, _)| *device));
+    let lease = Lease::take(&devices, guard, signals, note);
     let mut lease = match lease {
         Err(WorkloadError::Interrupted(signal)) => {
             return Ok(LeasedOutcome {
@@ -272,8 +297,7 @@ fn with_settings<T>(
         }
         lease => lease?,
     };
-    let done =
-        set_gpus(&mut lease, gpus, &request.configuration, note).and_then(|()| work(&mut lease));
+    let done = set_devices(&mut lease, &set, note).and_then(|()| work(&mut lease));
     let signal = lease.interrupted();
     let restored = lease.release(note);
     let result = match (signal, done) {
@@ -288,19 +312,17 @@ fn with_settings<T>(
     })
 }
 
-/// Applies the configuration to the GPUs; clocks between two levels, and caps that a board replaces by lower ones, are
+/// Applies settings to devices; clocks between two levels, and caps that a board replaces by lower ones, are
 /// reported.
-fn set_gpus(
+fn set_devices(
     lease: &mut Lease<'_>,
-    gpus: &[Gpu],
-    configuration: &Configuration,
+    devices: &[(&Gpu, Settings)],
     note: &mut dyn FnMut(&str),
 ) -> Result<(), SessionError> {
-    for (index, gpu) in gpus.iter().enumerate() {
-        let device = gpu.descriptor();
-        let wanted = configuration.settings(index);
-        let settings = nearest_settings(device, &wanted)?;
-        for (knob, from, to) in changed_clocks(&wanted, &settings) {
+    for (device, wanted) in devices {
+        let device = device.descriptor();
+        let settings = nearest_settings(device, wanted)?;
+        for (knob, from, to) in changed_clocks(wanted, &settings) {
             note(&format!(
                 "{}: the {knob} is set to {to}, the nearest to {from} that the GPU has",
                 device.name

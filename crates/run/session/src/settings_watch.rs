@@ -20,9 +20,13 @@ pub(crate) struct SettingsWatch<'a, 'o> {
 }
 
 impl<'a, 'o> SettingsWatch<'a, 'o> {
-    /// Watches the settings of these GPUs.
-    pub fn new(gpus: &[Gpu], observer: &'a RefCell<&'o mut dyn Observer>) -> Self {
-        let ids = gpus.iter().map(|gpu| gpu.descriptor().id.clone());
+    /// Watches the settings of these devices.
+    pub fn new<'g>(
+        devices: impl IntoIterator<Item = &'g Gpu>,
+        observer: &'a RefCell<&'o mut dyn Observer>,
+    ) -> Self {
+        let devices = devices.into_iter();
+        let ids = devices.map(|device| device.descriptor().id.clone());
         Self {
             devices: ids.collect(),
             observer,

@@ -52,7 +52,7 @@ impl GpuLadders {
             ladders.collect::<Option<Vec<GpuLadder>>>()
         };
         let main = match (knob, space.unavailable) {
-            (TuneKnob::Both, _) => return None,
+            (TuneKnob::Both | TuneKnob::CpuPowerCap, _) => return None,
             (TuneKnob::CoreClock, _) | (TuneKnob::Auto, Some(Knob::PowerCap)) => Knob::CoreClock,
             _ => Knob::PowerCap,
         };

@@ -22,11 +22,13 @@ pub enum TuneKnob {
     Both,
     /// The power cap or the core clock is tuned, whichever works for the load.
     Auto,
+    /// Only the power cap of the processor packages is tuned.
+    CpuPowerCap,
 }
 
 /// The text is not the name of a knob that can be tuned.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown knob `{0}`: use auto, power-cap, core-clock or both")]
+#[error("unknown knob `{0}`: use auto, power-cap, core-clock, both or cpu-power-cap")]
 pub struct TuneKnobError(String);
 
 impl FromStr for TuneKnob {
@@ -38,6 +40,7 @@ impl FromStr for TuneKnob {
             "core-clock" => Ok(Self::CoreClock),
             "both" => Ok(Self::Both),
             "auto" => Ok(Self::Auto),
+            "cpu-power-cap" => Ok(Self::CpuPowerCap),
             _ => Err(TuneKnobError(text.to_owned())),
         }
     }
@@ -50,6 +53,7 @@ impl Display for TuneKnob {
             Self::CoreClock => "core-clock",
             Self::Both => "both",
             Self::Auto => "auto",
+            Self::CpuPowerCap => "cpu-power-cap",
         })
     }
 }

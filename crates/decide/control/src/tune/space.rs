@@ -70,6 +70,8 @@ impl TuneSpace {
                 vec![Coordinate::PowerCap, Coordinate::CoreClock],
             ),
             TuneKnob::Auto => return Self::of_either_knob(devices),
+            // The model of a search by caps is that of a GPU.
+            TuneKnob::CpuPowerCap => (MAX_VALUES, 1, vec![Coordinate::Level]),
         };
         let caps = caps(device, most_caps, knob)?;
         let clocks = clocks(device, most_clocks, knob)?;
@@ -87,7 +89,10 @@ impl TuneSpace {
                 });
                 let parts = [
                     cap.filter(|_| knob != TuneKnob::CoreClock)
-                        .map(|cap| cap.to_string()),
+                        .map(|cap| match knob {
+                            TuneKnob::CpuPowerCap => format!("CPU {cap}"),
+                            _ => cap.to_string(),
+                        }),
                     clock.map(|clock| clock.to_string()),
                 ];
                 labels.push(parts.into_iter().flatten().collect::<Vec<_>>().join(", "));
@@ -236,7 +241,7 @@ fn widest<'a, Q: Quantity + 'a>(
 /// The knobs that a space needs on every GPU.
 const fn space_knobs(knob: TuneKnob) -> &'static [Knob] {
     match knob {
-        TuneKnob::PowerCap => &[Knob::PowerCap],
+        TuneKnob::PowerCap | TuneKnob::CpuPowerCap => &[Knob::PowerCap],
         TuneKnob::CoreClock => &[Knob::CoreClock],
         TuneKnob::Both => &[Knob::PowerCap, Knob::CoreClock],
         TuneKnob::Auto => &[],
@@ -299,7 +304,7 @@ fn clocks(
     most: usize,
     knob: TuneKnob,
 ) -> Result<Vec<Option<Megahertz>>, TuneSpaceError> {
-    if knob == TuneKnob::PowerCap {
+    if matches!(knob, TuneKnob::PowerCap | TuneKnob::CpuPowerCap) {
         return Ok(vec![None]);
     }
     let Some(KnobDescriptor::CoreClock(range)) = device.knob(Knob::CoreClock) else {

@@ -66,6 +66,11 @@ pub enum AxesError {
         /// The knob that cannot be set.
         knob: Knob,
     },
+    /// There is no processor package whose power cap can be set.
+    #[error(
+        "cpu-power-cap: no processor package of this machine has a power cap that can be set; `sweetspot devices` lists them"
+    )]
+    NoPackageCap,
     /// An axis needs a change of device settings, which read-only mode forbids.
     #[error(
         "this study changes device settings, which read-only mode forbids: remove those axes, or read-only mode"

@@ -11,7 +11,7 @@ pub use knob_values::{AxisError, KnobValues, parse_axis};
 
 use std::collections::BTreeMap;
 
-use sweetspot_device::{Descriptor, Knob, KnobDescriptor, KnobRange};
+use sweetspot_device::{Descriptor, Domain, Knob, KnobDescriptor, KnobRange};
 use sweetspot_quantity::{Megahertz, Quantity, Watts};
 
 use crate::{Axis, Configuration, Definition};
@@ -36,6 +36,8 @@ pub struct ResolvedAxes {
 pub struct SupportedKnobs<'a> {
     /// The devices that the study may use, at least one, in the order in which jobs use them.
     pub devices: &'a [Descriptor],
+    /// The processor packages of the machine; empty if they are not set.
+    pub packages: &'a [Descriptor],
     /// The devices' names as the user wrote them.
     pub names: &'a [String],
     /// The default value of each parameter of the workload whose default is known, by name.
@@ -69,6 +71,11 @@ impl SupportedKnobs<'_> {
         })
     }
 
+    /// The supported power caps of processor packages: those that all of them support.
+    pub(super) fn cpu_caps(&self) -> Result<KnobRange<Watts>, AxesError> {
+        common_cap_range(self.packages).ok_or(AxesError::NoPackageCap)
+    }
+
     /// The supported core clocks.
     pub(super) fn core_clocks(&self) -> Result<&KnobRange<Megahertz>, AxesError> {
         self.range(Knob::CoreClock, |knob| match knob {
@@ -84,6 +91,30 @@ impl SupportedKnobs<'_> {
             _ => None,
         })
     }
+}
+
+/// The power caps that all of these devices support, and the lowest of their defaults; `None` if one of them has no cap,
+/// or if there is no device.
+pub fn common_cap_range(devices: &[Descriptor]) -> Option<KnobRange<Watts>> {
+    let mut common: Option<(Watts, Watts, Watts)> = None;
+    for device in devices {
+        let Some(KnobDescriptor::PowerCap(range)) = device.knob(Knob::PowerCap) else {
+            return None;
+        };
+        let Domain::Range { min, max } = range.domain else {
+            return None;
+        };
+        common = Some(match common {
+            None => (min, max, range.default),
+            Some((low, high, default)) => (low.max(min), high.min(max), default.min(range.default)),
+        });
+    }
+    let (min, max, default) = common.filter(|(min, max, _)| min <= max)?;
+    Some(KnobRange {
+        domain: Domain::Range { min, max },
+        default,
+        readable: true,
+    })
 }
 
 /// Turns the axes of a definition into configurations that the devices support: every combination of their values, and
@@ -109,6 +140,7 @@ pub fn resolve_axes(
         Axis::PowerCap,
         Axis::CoreClock,
         Axis::MemoryClock,
+        Axis::CpuPowerCap,
     ];
     for axis in knobs {
         let differs = axis.text(&reference) != axis.text(&configurations[0]);

@@ -17,7 +17,7 @@ pub fn read_parameter(name: &str, AxisText(text): &AxisText) -> Result<Vec<Strin
             "a name consists of letters, digits and _, and does not begin with a digit".to_owned(),
         ));
     }
-    if let Axis::Gpus | Axis::PowerCap | Axis::CoreClock | Axis::MemoryClock = Axis::named(name) {
+    if !matches!(Axis::named(name), Axis::Parameter(_)) {
         let knob = Axis::named(name);
         return Err(error(format!(
             "`{knob}` is a knob of the device and not a parameter of the workload: give it by its own option"

@@ -3,7 +3,7 @@
 use sweetspot_device::Domain;
 use sweetspot_quantity::Megahertz;
 
-use super::values::{read_axis, read_caps};
+use super::values::{read_axis, read_caps, read_cpu_caps};
 use super::{AxesError, SupportedKnobs};
 use crate::{Axis, Configuration};
 
@@ -51,6 +51,11 @@ pub fn change_reference(
                 let range = &supported.memory_clocks()?.domain;
                 reference.memory_clock = Some(clock(axis, range)?);
             }
+            Axis::CpuPowerCap => {
+                let caps = read_cpu_caps(value, supported, notes)?;
+                require_single(&caps).map_err(error)?;
+                reference.cpu_power_cap = Some(caps[0]);
+            }
             Axis::Gpus => {
                 let count: Option<u64> = value.parse().ok();
                 let available = supported.devices.len() as u64;
@@ -69,7 +74,7 @@ pub fn change_reference(
                 };
                 let parameter = reference.parameters.get_mut(&name);
                 let parameter = parameter.ok_or_else(|| {
-                    error(format!("there is no axis `{name}`: use power-cap, core-clock, memory-clock or gpus; {known}"))
+                    error(format!("there is no axis `{name}`: use power-cap, core-clock, memory-clock, cpu-power-cap or gpus; {known}"))
                 })?;
                 *parameter = value.to_owned();
             }

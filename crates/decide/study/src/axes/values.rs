@@ -27,6 +27,8 @@ pub struct AxisValues {
     pub caps: Vec<Vec<Watts>>,
     pub core_clocks: Vec<Option<Megahertz>>,
     pub memory_clocks: Vec<Option<Megahertz>>,
+    /// The caps of processor packages; `None` if they are not set.
+    pub cpu_caps: Vec<Option<Watts>>,
     pub gpu_counts: Vec<u64>,
     pub parameters: Vec<(String, Vec<String>)>,
     /// Which values were replaced by the nearest supported ones, for the user.
@@ -45,7 +47,8 @@ impl AxisValues {
             (Axis::MemoryClock, &definition.memory_clock),
         ];
         let first = named.iter().find(|(_, values)| values.is_some());
-        if first.is_some() && definition.read_only() {
+        let cpu_power_cap = definition.cpu_power_cap.as_ref();
+        if (first.is_some() || cpu_power_cap.is_some()) && definition.read_only() {
             return Err(AxesError::ReadOnly);
         }
         if let Some((axis, _)) = first
@@ -57,7 +60,10 @@ impl AxisValues {
             });
         }
         let gpu_counts = read_gpu_counts(definition, supported.devices.len())?;
-        let no_axis = first.is_none() && definition.gpus.is_none() && definition.axis.is_empty();
+        let no_axis = first.is_none()
+            && cpu_power_cap.is_none()
+            && definition.gpus.is_none()
+            && definition.axis.is_empty();
         if no_axis && definition.read_only() {
             return Err(AxesError::NothingToVary);
         }
@@ -80,6 +86,13 @@ impl AxisValues {
             Some(axis) => read_memory_clocks(&axis.0, supported, &mut notes)?,
             None => vec![None],
         };
+        let cpu_caps = match cpu_power_cap {
+            Some(axis) => {
+                let caps = read_cpu_caps(&axis.0, supported, &mut notes)?;
+                caps.into_iter().map(Some).collect()
+            }
+            None => vec![None],
+        };
         let parameters = definition.axis.iter();
         let parameters = parameters
             .map(|(name, axis)| Ok((name.clone(), read_parameter(name, axis)?)))
@@ -94,6 +107,7 @@ impl AxisValues {
                 .is_some()
                 .then_some(Axis::MemoryClock),
         );
+        axes.extend(cpu_power_cap.map(|_| Axis::CpuPowerCap));
         let names = parameters.iter().map(|(name, _)| name.clone());
         axes.extend(names.map(Axis::Parameter));
         Ok(Self {
@@ -101,6 +115,7 @@ impl AxisValues {
             caps,
             core_clocks,
             memory_clocks,
+            cpu_caps,
             gpu_counts,
             parameters,
             notes,
@@ -113,6 +128,7 @@ impl AxisValues {
             self.caps.len(),
             self.core_clocks.len(),
             self.memory_clocks.len(),
+            self.cpu_caps.len(),
             self.gpu_counts.len(),
         ];
         let parameters = self.parameters.iter().map(|(_, values)| values.len());
@@ -139,22 +155,34 @@ impl AxisValues {
         let mut configurations = Vec::new();
         for gpus in &self.gpu_counts {
             for parameters in &all {
-                for memory_clock in &self.memory_clocks {
-                    for core_clock in &self.core_clocks {
-                        for caps in &self.caps {
-                            configurations.push(Configuration {
-                                power_caps: caps.clone(),
-                                core_clock: *core_clock,
-                                memory_clock: *memory_clock,
-                                gpus: *gpus,
-                                parameters: parameters.clone(),
-                            });
-                        }
-                    }
-                }
+                let knobs = self.knobs().map(|knobs| Configuration {
+                    gpus: *gpus,
+                    parameters: parameters.clone(),
+                    ..knobs
+                });
+                configurations.extend(knobs);
             }
         }
         configurations
+    }
+
+    /// Every combination of the settings of devices; the last knob varies fastest.
+    fn knobs(&self) -> impl Iterator<Item = Configuration> {
+        let clocks = self.memory_clocks.iter().flat_map(|memory_clock| {
+            let core_clocks = self.core_clocks.iter();
+            core_clocks.map(|core_clock| (*memory_clock, *core_clock))
+        });
+        clocks.flat_map(move |(memory_clock, core_clock)| {
+            self.cpu_caps.iter().flat_map(move |cpu_power_cap| {
+                self.caps.iter().map(move |caps| Configuration {
+                    power_caps: caps.clone(),
+                    core_clock,
+                    memory_clock,
+                    cpu_power_cap: *cpu_power_cap,
+                    ..Configuration::default()
+                })
+            })
+        })
     }
 
     /// The configuration that all others are compared with.
@@ -178,6 +206,10 @@ impl AxisValues {
             memory_clock: match is_locked(&self.memory_clocks) {
                 true => Some(supported.memory_clocks()?.default),
                 false => None,
+            },
+            cpu_power_cap: match self.cpu_caps[0] {
+                Some(_) => Some(supported.cpu_caps()?.default),
+                None => None,
             },
             gpus: self.gpu_counts.iter().copied().max().unwrap_or(1),
             parameters: BTreeMap::new(),
@@ -207,7 +239,10 @@ pub fn read_axis<Q: Quantity + Display>(
     supported: &SupportedKnobs<'_>,
     notes: &mut Vec<String>,
 ) -> Result<Vec<Q>, AxesError> {
-    let device = &supported.names[0];
+    let device = match (&axis, supported.packages) {
+        (Axis::CpuPowerCap, [package, ..]) => &package.name,
+        _ => &supported.names[0],
+    };
     let KnobValues { values, replaced } = match parse_axis(text, domain, step, device) {
         Ok(parsed) => parsed,
         Err(problem) => return Err(AxesError::Axis { axis, problem }),
@@ -249,6 +284,16 @@ fn read_memory_clocks(
         notes,
     )?;
     Ok(clocks.into_iter().map(Some).collect())
+}
+
+/// Parses power caps of processor packages.
+pub fn read_cpu_caps(
+    text: &str,
+    supported: &SupportedKnobs<'_>,
+    notes: &mut Vec<String>,
+) -> Result<Vec<Watts>, AxesError> {
+    let (axis, domain) = (Axis::CpuPowerCap, &supported.cpu_caps()?.domain);
+    read_axis(axis, text, domain, USUAL_CAP_STEP, supported, notes)
 }
 
 /// Parses power caps: each value is one cap for all GPUs, or a list such as `250/200` with one cap for each GPU of

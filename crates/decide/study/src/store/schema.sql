@@ -12,7 +12,8 @@ CREATE TABLE configuration (
     power_cap_w      REAL,
     power_caps_w     TEXT,
     core_clock_mhz   REAL,
-    memory_clock_mhz REAL
+    memory_clock_mhz REAL,
+    cpu_power_cap_w  REAL
 );
 
 CREATE TABLE parameter (

@@ -59,8 +59,8 @@ pub fn update_plan(connection: &mut Connection, outline: &Outline) -> Result<()>
 /// Inserts the configurations of the plan and their parameters.
 fn insert_configurations(transaction: &Transaction<'_>, outline: &Outline) -> Result<()> {
     let plan = &outline.plan;
-    let mut one =
-        transaction.prepare("INSERT INTO configuration VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)")?;
+    let mut one = transaction
+        .prepare("INSERT INTO configuration VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)")?;
     let mut parameter = transaction.prepare("INSERT INTO parameter VALUES (?1, ?2, ?3)")?;
     for (id, configuration) in plan.configurations.iter().enumerate() {
         let each = Axis::PowerCap.text(configuration);
@@ -74,6 +74,7 @@ fn insert_configurations(transaction: &Transaction<'_>, outline: &Outline) -> Re
             each,
             configuration.core_clock.map(|clock| clock.get()),
             configuration.memory_clock.map(|clock| clock.get()),
+            configuration.cpu_power_cap.map(|cap| cap.get()),
         ])?;
         for (name, value) in &configuration.parameters {
             parameter.execute(params![id as i64, name, value])?;

@@ -9,7 +9,7 @@ use sweetspot_session::measure::ProgressSource;
 
 use super::shared::{CriteriaArgs, PreferArgs, SudoArgs, TextExportArgs};
 
-/// Run a command at a chosen GPU setting, then restore the GPUs.
+/// Run a command at a chosen GPU or processor setting, then restore it.
 ///
 /// The setting applies while the command runs. A separate process restores the previous settings afterwards, even
 /// after an error, a signal or the death of this program.
@@ -32,14 +32,18 @@ pub struct RunArgs {
     #[arg(long, value_name = "MHZ", value_parser = parse_bare::<Megahertz>)]
     pub memory_clock: Option<Megahertz>,
 
+    /// Power cap of each processor package: 150W.
+    #[arg(long, value_name = "WATTS", value_parser = parse_bare::<Watts>)]
+    pub cpu_power_cap: Option<Watts>,
+
     /// Use the best setting of a study for --objective within every --limit. {batch} and other parameters in the
     /// command are replaced by their values. The GPUs must be of the model that the study was measured on. The run is
     /// measured.
-    #[arg(long, value_name = "STUDY", conflicts_with_all = ["power_cap", "core_clock", "memory_clock"])]
+    #[arg(long, value_name = "STUDY", conflicts_with_all = ["power_cap", "core_clock", "memory_clock", "cpu_power_cap"])]
     pub from: Option<PathBuf>,
 
     /// With --from: use the study even if it was measured on another GPU model, or on simulated GPUs.
-    #[arg(long, requires = "from", conflicts_with_all = ["power_cap", "core_clock", "memory_clock"])]
+    #[arg(long, requires = "from", conflicts_with_all = ["power_cap", "core_clock", "memory_clock", "cpu_power_cap"])]
     pub force_from: bool,
 
     #[command(flatten)]
@@ -76,6 +80,7 @@ const RUN_EXAMPLES: &str = "\
 Examples:
   sweetspot run --power-cap 180W -- python train.py
   sweetspot run --device 0 --core-clock 1200MHz -- python train.py
+  sweetspot run --cpu-power-cap 150W -- python train.py
   sweetspot run --from studies/train --objective edp --limit 'time<=+10%' -- python train.py --epochs 90";
 
 /// Guard the devices during a run; `run` and other commands start it themselves.

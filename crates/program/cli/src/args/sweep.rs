@@ -47,6 +47,11 @@ pub struct SweepArgs {
     #[arg(long, value_name = "AXIS", help_heading = "Axes")]
     pub memory_clock: Option<String>,
 
+    /// Power caps of each processor package to try: 100..200:20; needs --energy-of node, because the energy of the GPUs
+    /// does not include the processors.
+    #[arg(long, value_name = "AXIS", help_heading = "Axes")]
+    pub cpu_power_cap: Option<String>,
+
     /// Numbers of GPUs to try: 1,2,4,8; CUDA_VISIBLE_DEVICES is set accordingly [default: all GPUs].
     #[arg(long, value_name = "LIST", help_heading = "Axes")]
     pub gpus: Option<String>,
@@ -178,7 +183,7 @@ pub struct SweepArgs {
 
     /// Resume an interrupted study, or add runs to a study (with a larger --repeat, or with --until).
     #[arg(long, value_name = "STUDY", help_heading = "Study", conflicts_with_all = [
-        "file", "device", "power_cap", "core_clock", "memory_clock", "gpus", "axis", "reference",
+        "file", "device", "power_cap", "core_clock", "memory_clock", "cpu_power_cap", "gpus", "axis", "reference",
         "order", "warmup", "settle", "cool_to", "timeout", "window", "progress", "method",
         "seed", "simulate", "node", "network", "train", "infer", "conv_algorithm", "dataset", "batch", "items",
         "energy_of", "study", "no_samples", "write_study", "cmd", "strategy", "evaluations", "prior",

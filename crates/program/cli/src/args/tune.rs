@@ -28,7 +28,8 @@ pub struct TuneArgs {
     pub device: Option<String>,
 
     /// What to adjust: power-cap, core-clock (saves energy even if the job never reaches the power cap), auto (the one
-    /// of these two that works for the load), both.
+    /// of these two that works for the load), both, cpu-power-cap (that of each processor package; the energy is then
+    /// that of GPUs, processors and their memory).
     #[arg(long, value_name = "KNOB", default_value_t)]
     pub knob: TuneKnob,
 

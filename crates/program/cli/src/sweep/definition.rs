@@ -49,6 +49,7 @@ pub fn read_definition(args: &SweepArgs) -> Result<Definition> {
         power_cap: axis(&args.power_cap),
         core_clock: axis(&args.core_clock),
         memory_clock: axis(&args.memory_clock),
+        cpu_power_cap: axis(&args.cpu_power_cap),
         gpus: axis(&args.gpus),
         reference: args.reference.clone(),
         energy_of: args.energy_of,
@@ -123,6 +124,7 @@ fn searches_by_default(definition: &Definition) -> bool {
         &definition.power_cap,
         &definition.core_clock,
         &definition.memory_clock,
+        &definition.cpu_power_cap,
         &definition.gpus,
     ];
     let has_axes = knobs.iter().any(|axis| axis.is_some()) || !definition.axis.is_empty();

@@ -86,7 +86,7 @@ impl BetterRanges {
     /// Writes the ends of some ranges with their unit.
     fn ends(&self, ranges: &[Range<f64>]) -> String {
         let unit = match self.axis {
-            Axis::PowerCap => " W",
+            Axis::PowerCap | Axis::CpuPowerCap => " W",
             Axis::CoreClock | Axis::MemoryClock => " MHz",
             _ => "",
         };

@@ -1,16 +1,58 @@
 //! The document of devices, `sweetspot.devices/1`.
 
-use sweetspot_device::{Amount, Descriptor, Domain, Knob, KnobDescriptor, SensorKind};
+use sweetspot_device::{
+    Amount, Descriptor, DeviceKind, Domain, Knob, KnobDescriptor, PowerLimits, SensorKind,
+};
 use sweetspot_document::common::SchemaName;
 use sweetspot_document::devices as document;
-use sweetspot_session::{DeviceReport, SensorReport};
+use sweetspot_session::{DeviceReport, HostPartReport, SensorReport};
 
 /// Makes the document of devices.
-pub fn devices_json(driver: &str, reports: &[DeviceReport]) -> document::Devices {
+pub fn devices_json(
+    driver: &str,
+    reports: &[DeviceReport],
+    host: &[HostPartReport],
+) -> document::Devices {
     document::Devices {
         schema: SchemaName::DEVICES,
         driver: driver.to_owned(),
         devices: reports.iter().map(device).collect(),
+        host: host.iter().map(host_part).collect(),
+    }
+}
+
+/// Makes the entry of a part of the host.
+fn host_part(report: &HostPartReport) -> document::HostPart {
+    let descriptor = &report.descriptor;
+    let sensors = report.sensors.iter();
+    document::HostPart {
+        id: descriptor.id.to_string(),
+        name: descriptor.name.clone(),
+        kind: match descriptor.kind {
+            DeviceKind::CpuPackage => document::HostPartKind::CpuPackage,
+            DeviceKind::Dram => document::HostPartKind::Dram,
+            DeviceKind::Platform => document::HostPartKind::Platform,
+            DeviceKind::Probe => document::HostPartKind::Probe,
+            DeviceKind::CpuPart | DeviceKind::Gpu | DeviceKind::Node => {
+                document::HostPartKind::CpuPart
+            }
+        },
+        zone: report.zone.clone(),
+        parent: descriptor.parent.as_ref().map(ToString::to_string),
+        is_host_energy: descriptor.kind.is_host_energy(),
+        sensors: sensors
+            .map(|(kind, now)| document::HostSensor {
+                kind: sensor_kind(*kind),
+                reading: reading(now),
+            })
+            .collect(),
+        remedy: report.remedy,
+        power_cap_w: report
+            .limits
+            .as_ref()
+            .map(|limits| power_caps(limits, descriptor)),
+        power_cap_enabled: report.cap_is_enabled,
+        power_cap_remedy: report.cap_remedy,
     }
 }
 
@@ -24,7 +66,7 @@ fn device(report: &DeviceReport) -> document::Device {
         architecture: report.architecture.clone(),
         parent: descriptor.parent.as_ref().map(ToString::to_string),
         memory_bytes: descriptor.memory.map(|memory| memory.get() as u64),
-        power_cap_w: power_caps(report),
+        power_cap_w: power_caps(&report.limits, descriptor),
         core_clocks_mhz: clocks(descriptor, Knob::CoreClock),
         memory_clocks_mhz: clocks(descriptor, Knob::MemoryClock),
         memory_clock_range_mhz: memory_clock_range(descriptor),
@@ -33,9 +75,12 @@ fn device(report: &DeviceReport) -> document::Device {
 }
 
 /// Makes the entry of a device's power caps.
-fn power_caps(report: &DeviceReport) -> document::PowerCaps {
-    let limits = report.limits.as_ref().ok();
-    let range = match report.descriptor.knob(Knob::PowerCap) {
+fn power_caps(
+    limits: &Result<PowerLimits, String>,
+    descriptor: &Descriptor,
+) -> document::PowerCaps {
+    let limits = limits.as_ref().ok();
+    let range = match descriptor.knob(Knob::PowerCap) {
         Some(KnobDescriptor::PowerCap(range)) => match &range.domain {
             Domain::Range { min, max } => Some((min.get(), max.get())),
             Domain::Levels(_) => None,
@@ -82,28 +127,33 @@ fn clocks(descriptor: &Descriptor, knob: Knob) -> Option<Vec<f64>> {
 /// Makes the entry of one sensor.
 fn sensor(sensor: &SensorReport) -> document::Sensor {
     document::Sensor {
-        kind: match sensor.kind {
-            SensorKind::EnergyCounter => document::SensorKind::EnergyCounter,
-            SensorKind::AveragePower => document::SensorKind::AveragePower,
-            SensorKind::InstantPower => document::SensorKind::InstantPower,
-            SensorKind::BufferedPower => document::SensorKind::BufferedPower,
-            SensorKind::MemoryPower => document::SensorKind::MemoryPower,
-            SensorKind::Temperature => document::SensorKind::Temperature,
-            SensorKind::CoreClock => document::SensorKind::CoreClock,
-            SensorKind::MemoryClock => document::SensorKind::MemoryClock,
-            SensorKind::Utilisation => document::SensorKind::Utilisation,
-            SensorKind::ThrottleReasons => document::SensorKind::ThrottleReasons,
-        },
+        kind: sensor_kind(sensor.kind),
         source: sensor.source.clone(),
         update_period_s: sensor.update_period.map(|period| period.get()),
-        reading: reading(sensor),
+        reading: reading(&sensor.now),
+    }
+}
+
+/// Converts the kind of a sensor.
+fn sensor_kind(kind: SensorKind) -> document::SensorKind {
+    match kind {
+        SensorKind::EnergyCounter => document::SensorKind::EnergyCounter,
+        SensorKind::AveragePower => document::SensorKind::AveragePower,
+        SensorKind::InstantPower => document::SensorKind::InstantPower,
+        SensorKind::BufferedPower => document::SensorKind::BufferedPower,
+        SensorKind::MemoryPower => document::SensorKind::MemoryPower,
+        SensorKind::Temperature => document::SensorKind::Temperature,
+        SensorKind::CoreClock => document::SensorKind::CoreClock,
+        SensorKind::MemoryClock => document::SensorKind::MemoryClock,
+        SensorKind::Utilisation => document::SensorKind::Utilisation,
+        SensorKind::ThrottleReasons => document::SensorKind::ThrottleReasons,
     }
 }
 
 /// Makes the entry of a sensor's present value.
-fn reading(sensor: &SensorReport) -> document::Reading {
+fn reading(now: &Result<Amount, String>) -> document::Reading {
     let mut reading = document::Reading::default();
-    match &sensor.now {
+    match now {
         Ok(Amount::Energy(energy)) => reading.energy_j = Some(energy.get()),
         Ok(Amount::Power(power)) => reading.power_w = Some(power.get()),
         Ok(Amount::Temperature(degrees)) => reading.temperature_c = Some(degrees.get()),

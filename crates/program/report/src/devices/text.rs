@@ -1,7 +1,7 @@
 //! Devices, their settings and their sensors, for a terminal.
 
 use sweetspot_device::{Amount, Domain, Knob, KnobDescriptor};
-use sweetspot_session::{DeviceReport, SensorReport};
+use sweetspot_session::{DeviceReport, HostPartReport, SensorReport};
 
 use crate::table::Table;
 use crate::text::{Line, Role, Text};
@@ -48,7 +48,7 @@ fn present_value(sensor: &SensorReport) -> String {
 }
 
 /// Makes the text that `sweetspot devices` prints on a terminal.
-pub fn devices_text(driver: &str, reports: &[DeviceReport]) -> Text {
+pub fn devices_text(driver: &str, reports: &[DeviceReport], host: &[HostPartReport]) -> Text {
     let mut parts: Vec<Text> = vec![format!("driver {driver}").into()];
     for report in reports {
         let descriptor = &report.descriptor;
@@ -83,7 +83,56 @@ pub fn devices_text(driver: &str, reports: &[DeviceReport]) -> Text {
         }
         parts.extend([lines, rows.into()]);
     }
+    if !host.is_empty() {
+        parts.extend(host_text(host));
+    }
     Text::from_parts(parts)
+}
+
+/// Describes the parts of the host, and what to do about those that cannot be read or set.
+fn host_text(host: &[HostPartReport]) -> Vec<Text> {
+    let mut lines = Text::from(Line::with_role_of(Role::Heading, "Host".to_owned()));
+    lines +=
+        "  the energy of the host is that of its packages and the memory beside them".to_owned();
+    let mut rows =
+        Table::new(&["Part", "Zone", "Energy of host", "Now", "Power cap"]).with_text_columns(3);
+    for part in host {
+        let values = part.sensors.iter().map(|(_, now)| match now {
+            Ok(now) => format_reading(now),
+            Err(problem) => problem.clone(),
+        });
+        let cap = match &part.limits {
+            Some(Ok(limits)) if part.cap_is_enabled == Some(false) => {
+                format!("{} (off)", limits.requested)
+            }
+            Some(Ok(limits)) => limits.enforced.to_string(),
+            Some(Err(problem)) => problem.clone(),
+            None => UNKNOWN.to_owned(),
+        };
+        rows.push(vec![
+            part.descriptor.name.clone(),
+            part.zone.clone(),
+            match part.descriptor.kind.is_host_energy() {
+                true => "counts".to_owned(),
+                false => "beside".to_owned(),
+            },
+            values.collect::<Vec<_>>().join(", "),
+            cap,
+        ]);
+    }
+    let remedies = host.iter().flat_map(|part| {
+        let read = part.remedy.map(|fix| format!("To read the energy: {fix}"));
+        let set = part
+            .cap_remedy
+            .map(|fix| format!("To set the power cap: {fix}"));
+        [read, set]
+    });
+    let mut remedies: Vec<String> = remedies.flatten().collect();
+    remedies.sort();
+    remedies.dedup();
+    let mut texts = vec![lines, rows.into()];
+    texts.extend(remedies.into_iter().map(Text::from));
+    texts
 }
 
 /// Describes the power caps of a device.

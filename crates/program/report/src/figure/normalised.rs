@@ -142,6 +142,7 @@ fn title(view: &StudyView<'_>, axis: &Axis, fixed: &Configuration) -> String {
                     Axis::PowerCap => format!("{text} W"),
                     Axis::MemoryClock => format!("memory {text} MHz"),
                     Axis::CoreClock => format!("{text} MHz"),
+                    Axis::CpuPowerCap => format!("CPU {text} W"),
                     Axis::Parameter(name) => format!("{name} {text}"),
                 })
             });

@@ -17,7 +17,7 @@ pub fn performance_figures(view: &StudyView<'_>) -> Vec<Figure> {
     let mut figures = Vec::new();
     for axis in view.varied.iter().filter(|axis| view.is_numeric(axis)) {
         let is_clock = matches!(axis, Axis::CoreClock | Axis::MemoryClock);
-        let is_cap = *axis == Axis::PowerCap;
+        let is_cap = matches!(axis, Axis::PowerCap | Axis::CpuPowerCap);
         let by = line_axes(view, axis);
         if !(is_clock || is_cap && !by.is_empty()) {
             continue;
@@ -48,7 +48,7 @@ fn line_axes(view: &StudyView<'_>, axis: &Axis) -> Vec<Axis> {
         Axis::Parameter(_) => 1,
         Axis::MemoryClock => 2,
         Axis::Gpus => 3,
-        Axis::CoreClock | Axis::PowerCap => 4,
+        Axis::CoreClock | Axis::PowerCap | Axis::CpuPowerCap => 4,
     });
     others.truncate(2);
     others
@@ -205,6 +205,7 @@ pub fn with_axis_value(
         Axis::PowerCap => configuration.power_caps.clone_from(&donor.power_caps),
         Axis::CoreClock => configuration.core_clock = donor.core_clock,
         Axis::MemoryClock => configuration.memory_clock = donor.memory_clock,
+        Axis::CpuPowerCap => configuration.cpu_power_cap = donor.cpu_power_cap,
         Axis::Parameter(name) => {
             configuration
                 .parameters

@@ -6,7 +6,8 @@ use sweetspot_document::measure as document;
 use sweetspot_measure::math::{CheckedEnergy, Energy};
 use sweetspot_quantity::{Joules, Ratio};
 use sweetspot_session::measure::{
-    DeviceRun, Measurement, PhaseSummary, RunMeasurement, StopReason, TotalEnergy,
+    DeviceRun, Measurement, ObserverCost, PhaseSummary, PowerDifference, RunMeasurement,
+    StopReason, TotalEnergy,
 };
 
 use super::text::over_runs;
@@ -52,6 +53,25 @@ fn common(measurement: &Measurement) -> document::MeasurementInfo {
             energy: total(&idle.energy),
             time_s: idle.time.get(),
         }),
+        observer: measurement.observer.as_ref().map(observer_json),
+    }
+}
+
+/// Makes the entry of what measuring itself cost.
+fn observer_json(cost: &ObserverCost) -> document::ObserverCost {
+    let power = |difference: &Result<PowerDifference, String>| {
+        let known = difference.as_ref().ok();
+        document::ObserverPower {
+            power_w: known.map(|known| known.value.get()),
+            resolution_w: known.map(|known| known.resolution.get()),
+            unknown: difference.as_ref().err().cloned(),
+        }
+    };
+    document::ObserverCost {
+        cpu_time_s: cost.cpu_time.get(),
+        time_s: cost.time.get(),
+        gpu_power: power(&cost.gpu_power),
+        host_power: power(&cost.host_power),
     }
 }
 

@@ -2,7 +2,8 @@
 
 use sweetspot_quantity::{Joules, Watts};
 use sweetspot_session::measure::{
-    DeviceRun, Measurement, PhaseSummary, RunMeasurement, TotalEnergy,
+    DeviceRun, Measurement, ObserverCost, PhaseSummary, PowerDifference, RunMeasurement,
+    TotalEnergy,
 };
 use sweetspot_stats::Summary;
 
@@ -37,6 +38,9 @@ pub fn measurement_text(measurement: &Measurement) -> Text {
             }
         }
     }
+    let cost = measurement.observer.as_ref();
+    let cost = cost.filter(|_| !measurement.runs.is_empty());
+    parts.extend(cost.map(observer_sentence).map(Text::from));
     Text::from_parts(parts)
 }
 
@@ -191,6 +195,31 @@ fn device_label(run: &RunMeasurement, device: &DeviceRun) -> String {
         1 => device.device.name.clone(),
         _ => format!("{} {}", device.device.name, id.get(..12).unwrap_or(id)),
     }
+}
+
+/// Says what measuring itself cost.
+fn observer_sentence(cost: &ObserverCost) -> String {
+    let share = cost
+        .share_of_core()
+        .map_or(0.0, |share| share.get() * 100.0);
+    let power = |of: &str, difference: &Result<PowerDifference, String>| match difference {
+        Ok(power) if power.is_visible() => format!("{:+.1} W on {of}", power.value.get()),
+        Ok(power) => format!("less than {:.1} W on {of}", power.resolution.get()),
+        Err(_) => format!("unknown on {of}"),
+    };
+    let (gpus, host) = (&cost.gpu_power, &cost.host_power);
+    let power = match (gpus, host) {
+        (Err(reason), Err(other)) if reason == other => format!("its power is unknown: {reason}"),
+        _ => format!(
+            "its power: {}, {}",
+            power("the GPUs", gpus),
+            power("the host", host)
+        ),
+    };
+    format!(
+        "Measuring itself took {:.2} s of processor time ({share:.1} % of one core); {power}",
+        cost.cpu_time.get()
+    )
 }
 
 /// Describes the idle power and the energy above it; `None` if the idle power was not measured.

@@ -343,6 +343,7 @@ pub(crate) fn settings(configuration: &Configuration) -> Settings {
         power_cap_w: power_cap,
         core_clock_mhz: number(Axis::CoreClock),
         memory_clock_mhz: number(Axis::MemoryClock),
+        cpu_power_cap_w: number(Axis::CpuPowerCap),
         parameters: parameters.collect(),
         gpus: configuration.gpus,
     }

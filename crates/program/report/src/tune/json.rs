@@ -2,7 +2,7 @@
 
 use sweetspot_control::tune::TunedJob;
 use sweetspot_control::tune::{
-    ExploringCost, LoadOutcome, RatioInterval, Savings, TuneWindow, WindowPurpose,
+    ExploringCost, LoadOutcome, RatioInterval, Savings, TuneKnob, TuneWindow, WindowPurpose,
 };
 use sweetspot_device::{Knob, Settings};
 use sweetspot_document::common::{SchemaName, TimeAndEnergy};
@@ -94,6 +94,7 @@ fn status(job: &TunedJob) -> document::TuningStatus {
 fn settings(settings: &Settings) -> document::DeviceSettings {
     document::DeviceSettings {
         power_cap_w: settings.power_cap.map(|cap| cap.get()),
+        cpu_power_cap_w: None,
         each: None,
         core_clock_mhz: settings.core_clock.map(|clock| clock.get()),
     }
@@ -101,9 +102,18 @@ fn settings(settings: &Settings) -> document::DeviceSettings {
 
 /// The settings of all devices at a point.
 fn point_settings(job: &TunedJob, point: usize) -> document::DeviceSettings {
+    if job.knob == TuneKnob::CpuPowerCap {
+        return document::DeviceSettings {
+            cpu_power_cap_w: job.settings[point].power_cap.map(|cap| cap.get()),
+            power_cap_w: None,
+            core_clock_mhz: None,
+            each: None,
+        };
+    }
     match job.differing_settings(point) {
         Some(each) => document::DeviceSettings {
             power_cap_w: None,
+            cpu_power_cap_w: None,
             core_clock_mhz: None,
             each: Some(each.iter().map(settings).collect()),
         },

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use sweetspot_control::tune::TunedJob;
+use sweetspot_device::DeviceKind;
 use sweetspot_quantity::{Joules, Seconds};
 
 use super::text::share;
@@ -50,7 +51,7 @@ fn difference(job: &TunedJob, energy_saved: Joules, time_lost: Seconds) -> Strin
     };
     let money = job.criteria.tariff.price.as_ref().map(|price| {
         // The devices are paid for the time that is lost, too.
-        let device_time = Seconds::ZERO - time_lost * job.devices.len() as f64;
+        let device_time = Seconds::ZERO - time_lost * gpu_count(job) as f64;
         let saved = price.total(energy_saved, device_time);
         let amount = format_amount(saved.abs(), price.currency());
         match saved < 0.0 {
@@ -68,4 +69,12 @@ fn difference(job: &TunedJob, energy_saved: Joules, time_lost: Seconds) -> Strin
         money.unwrap_or_default(),
         duration_text(time)
     )
+}
+
+/// The number of GPUs of a job; parts of the host are paid for with them.
+fn gpu_count(job: &TunedJob) -> usize {
+    let devices = job.devices.iter();
+    devices
+        .filter(|device| device.kind == DeviceKind::Gpu)
+        .count()
 }

@@ -14,6 +14,16 @@ pub enum DevicesError {
     /// This computer has no GPU.
     #[error("there is no NVIDIA GPU on this machine")]
     NoGpu,
+    /// The kernel shows no processor package.
+    #[error(
+        "the kernel shows no processor package below `{0}/class/powercap`: load its driver with `modprobe intel_rapl_msr`; virtual machines and containers often have none"
+    )]
+    NoPackage(String),
+    /// The kernel shows no energy counter of the host.
+    #[error(
+        "the energy of the processors is unknown, because the kernel shows no package below `{0}/class/powercap`: load its driver with `modprobe intel_rapl_msr`; virtual machines and containers often have none"
+    )]
+    NoHostEnergy(String),
     /// A device selector, such as `0,1` or a UUID, names no device.
     #[error("{selector}: {problem}")]
     Select {

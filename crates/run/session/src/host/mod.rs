@@ -4,10 +4,12 @@
 mod access;
 mod bounded;
 mod error;
+mod packages;
 
 pub use access::{GuardWriter, SettingsAccess, StartAsRoot, serve_as_guard};
 pub(crate) use bounded::open_host;
 pub use error::DevicesError;
+pub(crate) use packages::{descriptors_of, host_energy_parts, packages_for, settable_packages};
 
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -20,7 +22,7 @@ use sweetspot_sim_host::ENVIRONMENT;
 
 use crate::SessionError;
 
-/// A GPU of this computer, real or simulated.
+/// A GPU of this computer, real or simulated, or a part of its host.
 pub(crate) type Gpu = Box<dyn HostDevice>;
 
 /// Lists every GPU and MIG slice. It is an error if there is none.

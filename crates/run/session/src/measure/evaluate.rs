@@ -46,6 +46,7 @@ pub fn evaluate(
         idle,
         runs,
         stopped: None,
+        observer: None,
     }
 }
 

@@ -5,6 +5,7 @@ mod evaluate;
 mod items;
 mod limits;
 mod machine;
+mod observer_cost;
 mod ranks;
 mod reports;
 mod result;
@@ -13,6 +14,7 @@ mod samples;
 
 pub use error::MeasureError;
 pub use machine::Machine;
+pub use observer_cost::{ObserverCost, PowerDifference};
 pub use result::{
     DeviceRun, IdleEnergy, Measurement, PhaseSummary, RunMeasurement, StopReason, TotalEnergy,
 };
@@ -37,6 +39,7 @@ use crate::observer::Observer;
 use crate::{DevicesError, SessionError};
 use evaluate::evaluate;
 pub(crate) use evaluate::evaluate_with_others;
+use observer_cost::{CostClock, CostProbe};
 pub(crate) use run::{MeasuredRun, RunContext};
 
 /// A request to measure a command.
@@ -171,6 +174,10 @@ pub(crate) fn measure_on(
         }
         .into());
     }
+    let mut probe = match request.idle {
+        true => Some(CostProbe::measure_quiet(&gpus, signals)?),
+        false => None,
+    };
     let read = gpus.into_iter().map(|gpu| gpu as Box<dyn Device + Send>);
     let sampler = Sampler::start(read.collect(), request.method, Arc::new(MonotonicClock))?;
     let mut context = RunContext {
@@ -182,8 +189,13 @@ pub(crate) fn measure_on(
         used_gpus: usize::MAX,
         recognised: None,
     };
-    let idle = request.idle.then(|| measure_idle(&context)).transpose();
+    let idle = probe
+        .as_mut()
+        .map(|probe| measure_idle(&context, probe))
+        .transpose();
+    let cost = CostClock::start();
     let runs = idle.map(|idle| (idle, all_runs(&mut context, lease)));
+    let observer = cost.stop(probe.map(CostProbe::finish));
     let recorded = sampler.stop()?;
     let (idle, (runs, stopped)) = runs?;
     // Runs that were measured before a failure are still part of the result.
@@ -197,6 +209,7 @@ pub(crate) fn measure_on(
     };
     let mut measurement = evaluate(request, machine, &devices, &recorded, &runs, idle);
     measurement.stopped = stopped;
+    measurement.observer = Some(observer);
     let recording = Recording {
         begins: runs.iter().map(|run| run.span.begin).collect(),
         devices,
@@ -206,9 +219,11 @@ pub(crate) fn measure_on(
 }
 
 /// Waits while the sampler reads the idle devices, and returns the time span of the wait.
-fn measure_idle(context: &RunContext<'_>) -> Result<Span, SessionError> {
+fn measure_idle(context: &RunContext<'_>, probe: &mut CostProbe) -> Result<Span, SessionError> {
     let begin = context.sampler.mark();
+    probe.mark();
     context.wait(IDLE_TIME)?;
+    probe.mark();
     Ok(Span::new(begin, context.sampler.mark()))
 }
 

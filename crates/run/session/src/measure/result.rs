@@ -7,6 +7,7 @@ use sweetspot_device::Descriptor;
 use sweetspot_measure::math::{Attribution, AttributionError, CheckedEnergy};
 use sweetspot_quantity::{Joules, Seconds, Watts};
 
+use super::observer_cost::ObserverCost;
 use super::{Machine, RunWindow};
 
 /// The energy of several devices or phases together.
@@ -153,6 +154,8 @@ pub struct Measurement {
     pub runs: Vec<RunMeasurement>,
     /// Why there are fewer runs than requested; `None` if all runs were made or the last run failed.
     pub stopped: Option<StopReason>,
+    /// What measuring itself cost.
+    pub observer: Option<ObserverCost>,
 }
 
 /// Why there are fewer runs than requested.

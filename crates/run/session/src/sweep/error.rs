@@ -18,11 +18,11 @@ pub enum SweepError {
     /// The placeholders of the command cannot be filled.
     #[error(transparent)]
     Template(#[from] TemplateError),
-    /// The energy of the whole node was asked for, but this computer has no wall power meter.
+    /// The energy of the host was asked for with a measurement method that its sensors do not offer.
     #[error(
-        "the energy of the whole node cannot be measured: this computer has no wall power meter"
+        "the processors have energy counters alone: use the measurement method auto or counter"
     )]
-    NoMeter,
+    HostMethod,
     /// The study cannot be planned, run or stored.
     #[error(transparent)]
     Study(#[from] StudyError),

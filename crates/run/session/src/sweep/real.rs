@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sweetspot_device::{DeviceId, MigSlices, MonotonicClock};
-use sweetspot_measure::{RunWindow, Sampler};
+use sweetspot_measure::{MethodChoice, RunWindow, Sampler};
 use sweetspot_quantity::{Celsius, Seconds};
 use sweetspot_study::{
     Configuration, Definition, EnergyOf, Outline, Plan, Point, RunRecord, Store, Subject,
@@ -19,7 +19,8 @@ use super::runner::SweepRunner;
 use super::{Backend, Sweep, SweepError, SweepOptions, SweepTime};
 use crate::SessionError;
 use crate::host::{
-    Gpu, all_gpus, descriptors, open_host, reopen_for_reading, select_working, visibility_variables,
+    Gpu, all_gpus, descriptors, descriptors_of, host_energy_parts, open_host, reopen_for_reading,
+    select_working, settable_packages, visibility_variables,
 };
 use crate::measure::{MeasureRequest, ProgressSource};
 use crate::observer::Observer;
@@ -30,6 +31,10 @@ pub struct RealSweep {
     pub gpus: Vec<Gpu>,
     /// The other GPUs of this computer, which are measured but not set.
     pub others: Vec<Gpu>,
+    /// The processor packages whose power cap is set; empty if the study does not set it.
+    pub packages: Vec<Gpu>,
+    /// The parts whose energies add up to that of the host; empty if the energy of the GPUs is compared.
+    pub host: Vec<Gpu>,
     command: Vec<String>,
     request: MeasureRequest,
     pub settle: Duration,
@@ -43,9 +48,14 @@ impl RealSweep {
     /// Checks the GPUs and the command; no setting is changed yet.
     pub fn prepare(definition: &Definition) -> Result<Sweep, SessionError> {
         let command = definition.command.clone().unwrap_or_default();
-        if definition.energy_of == Some(EnergyOf::Node) {
-            return Err(SweepError::NoMeter.into());
-        }
+        let host = match definition.energy_of {
+            Some(EnergyOf::Node) => host_parts(definition)?,
+            _ => Vec::new(),
+        };
+        let packages = match definition.cpu_power_cap {
+            Some(_) => settable_packages()?,
+            None => Vec::new(),
+        };
         let gpus = select_working(definition.device.as_deref(), MigSlices::Exclude)?;
         let devices = descriptors(&gpus);
         let is_used = |id: &DeviceId| devices.iter().any(|device| device.id == *id);
@@ -59,6 +69,7 @@ impl RealSweep {
             definition,
             &SupportedKnobs {
                 devices: &devices,
+                packages: &descriptors(&packages),
                 names: &names,
                 usual_parameters: Default::default(),
             },
@@ -73,6 +84,8 @@ impl RealSweep {
         }
         let real = Self {
             others,
+            packages,
+            host,
             request: measure_request(definition)?,
             settle: duration(definition.settle()),
             cool_to: definition.cool_to,
@@ -167,7 +180,7 @@ impl RealSweep {
                 // A study that sets no device needs nobody's permission.
                 let devices = match options.guard.asks_root && !outline.plan.sets_devices() {
                     true => Vec::new(),
-                    false => descriptors(&self.gpus),
+                    false => descriptors_of(self.gpus.iter().chain(&self.packages)),
                 };
                 match Lease::take(&devices, options.guard, &signals, &mut note) {
                     Err(WorkloadError::Interrupted(signal)) => {
@@ -183,7 +196,7 @@ impl RealSweep {
                 }
             }
         };
-        let devices = reopen_for_reading(self.measured_gpus())?;
+        let devices = reopen_for_reading(self.measured_gpus().chain(&self.host))?;
         let clock = Arc::new(MonotonicClock);
         Ok(SweepRunner {
             sampler: Arc::new(Sampler::start(devices, self.request.method, clock)?),
@@ -231,6 +244,14 @@ impl RealSweep {
             quiet: !options.show_output,
             ..self.request.clone()
         })
+    }
+}
+
+/// The parts of the host whose energy is added to that of the GPUs. They have counters alone.
+fn host_parts(definition: &Definition) -> Result<Vec<Gpu>, SessionError> {
+    match definition.method.unwrap_or_default() {
+        MethodChoice::Auto | MethodChoice::Counter => host_energy_parts(),
+        _ => Err(SweepError::HostMethod.into()),
     }
 }
 

@@ -28,10 +28,12 @@ pub struct UnfinishedRun {
     pub run: MeasuredRun,
     /// The record of the run, in which the energy is still missing.
     pub record: RunRecord,
-    /// All measured devices; those that the job uses come first.
+    /// All measured devices; those that the job uses come first, and the parts of the host last.
     pub devices: Vec<Descriptor>,
     /// The number of GPUs that the job used.
     pub job_gpus: usize,
+    /// The number of devices that are parts of the host.
+    pub host_parts: usize,
     /// The path of the file for the samples; `None` if they are not stored.
     pub samples: Option<PathBuf>,
 }
@@ -78,7 +80,10 @@ impl UnfinishedRun {
                 output: self.run.outcome.output.clone(),
                 ..Failure::new(Status::Failed, problem)
             }),
-            None => RunEnding::Done(run_result(&measured, &others)),
+            None => {
+                let (others, host) = others.split_at(others.len() - self.host_parts);
+                RunEnding::Done(run_result(&measured, others, host))
+            }
         };
         let limit = measured.devices.first().map(|device| device.limit);
         Ok(FinishedRun {
@@ -88,8 +93,9 @@ impl UnfinishedRun {
     }
 }
 
-/// Converts the measurement of a run to a study's result. `others` are GPUs that the job did not use.
-fn run_result(measured: &RunMeasurement, others: &[DeviceRun]) -> RunResult {
+/// Converts the measurement of a run to a study's result. `others` are GPUs that the job did not use, `host` the parts of
+/// the host, whose energy is added to that of all GPUs.
+fn run_result(measured: &RunMeasurement, others: &[DeviceRun], host: &[DeviceRun]) -> RunResult {
     let energy = |total: TotalEnergy| Energy {
         value: total.value,
         interval95: Some(total.interval95),
@@ -111,19 +117,26 @@ fn run_result(measured: &RunMeasurement, others: &[DeviceRun]) -> RunResult {
         .iter()
         .map(|device| device_energy(device, true));
     let others = others.iter().map(|device| device_energy(device, false));
-    let devices: Vec<DeviceEnergy> = job.chain(others).collect();
-    let parts = devices.iter().map(|device| {
-        let energy = device.energy?;
-        Some((energy.value, energy.interval95?))
-    });
-    let parts: Option<Vec<_>> = parts.collect();
-    let all = parts.filter(|_| measured.energy.is_some());
+    let gpus: Vec<DeviceEnergy> = job.chain(others).collect();
+    let host: Vec<DeviceEnergy> = host.iter().map(|part| device_energy(part, false)).collect();
+    let total = |devices: &[DeviceEnergy]| {
+        let parts = devices.iter().map(|device| {
+            let energy = device.energy?;
+            Some((energy.value, energy.interval95?))
+        });
+        let parts: Option<Vec<_>> = parts.collect();
+        parts.filter(|_| measured.energy.is_some())
+    };
+    let all = total(&gpus);
+    let has_host = !host.is_empty();
+    let devices = [gpus, host].concat();
+    let node = total(&devices).filter(|_| has_host);
     RunResult {
         time: measured.time,
         energies: Energies {
             job_gpus: measured.energy.map(energy),
             all_gpus: all.map(|parts| energy(TotalEnergy::sum(&parts))),
-            node: None,
+            node: node.map(|parts| energy(TotalEnergy::sum(&parts))),
         },
         devices,
         items: measured.items,

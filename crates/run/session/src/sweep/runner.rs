@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use sweetspot_device::Shortfall;
+use sweetspot_device::{AppliedKnob, DeviceId, Shortfall};
 use sweetspot_guard::{GuardError, Refusal};
 use sweetspot_measure::Sampler;
 use sweetspot_quantity::Watts;
@@ -184,7 +184,7 @@ impl SweepRunner<'_, '_> {
             warnings: self.changed_caps(configuration)?,
         };
         let folder = self.folder.as_ref().filter(|_| self.real.samples);
-        let measured = self.real.measured_gpus();
+        let measured = self.real.measured_gpus().chain(&self.real.host);
         Ok(UnfinishedRun {
             request,
             sampler: self.sampler.clone(),
@@ -193,6 +193,7 @@ impl SweepRunner<'_, '_> {
             record,
             devices: measured.map(|gpu| gpu.descriptor().clone()).collect(),
             job_gpus: configuration.gpus as usize,
+            host_parts: self.real.host.len(),
             samples: folder.map(|folder| samples_file(folder, self.outline.plan.id(task))),
         })
     }
@@ -240,12 +241,12 @@ impl SweepRunner<'_, '_> {
                 continue;
             }
             let lower = lease.set(id, &configuration.settings(index))?;
-            reduced_caps.extend(lower.map(|cap| ReducedCap {
-                device: id.clone(),
-                requested: cap.requested,
-                enforced: cap.enforced,
-                reason: cap.shortfall.unwrap_or(Shortfall::BoardLimit),
-            }));
+            reduced_caps.extend(lower.map(|cap| reduced_cap(id, &cap)));
+        }
+        for package in &self.real.packages {
+            let id = &package.descriptor().id;
+            let lower = lease.set(id, &configuration.package_settings())?;
+            reduced_caps.extend(lower.map(|cap| reduced_cap(id, &cap)));
         }
         Ok(reduced_caps)
     }
@@ -268,7 +269,8 @@ impl SweepRunner<'_, '_> {
     fn changed_caps(&mut self, configuration: &Configuration) -> Result<Vec<String>, SessionError> {
         let mut changed = Vec::new();
         if let Some(lease) = &mut self.lease {
-            for gpu in self.real.job_gpus(configuration) {
+            let gpus = self.real.job_gpus(configuration).iter();
+            for gpu in gpus.chain(&self.real.packages) {
                 let lost = lease.lost_settings(&gpu.descriptor().id)?;
                 changed.extend(lost.map(|lost| lost.to_string()));
             }
@@ -340,6 +342,16 @@ impl SweepRunner<'_, '_> {
             Some(false) => Err(SweepError::NotRestored.into()),
             _ => Ok(done),
         }
+    }
+}
+
+/// A cap that the device replaces by a lower one.
+fn reduced_cap(device: &DeviceId, cap: &AppliedKnob<Watts>) -> ReducedCap {
+    ReducedCap {
+        device: device.clone(),
+        requested: cap.requested,
+        enforced: cap.enforced,
+        reason: cap.shortfall.clone().unwrap_or(Shortfall::BoardLimit),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Applies a point of the search space to the GPUs of a job.
+//! Applies a point of the search space to the GPUs of a job, or to the processor packages beside them.
 
 use sweetspot_control::tune::TuneSpace;
 use sweetspot_device::Settings;

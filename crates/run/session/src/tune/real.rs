@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use sweetspot_control::tune::{
-    EarlierChoice, JobLength, PointTable, TuneConfig, TuneRequest, TuneSpace, TunedJob, Tuner,
+    EarlierChoice, JobLength, PointTable, TuneConfig, TuneKnob, TuneRequest, TuneSpace, TunedJob,
+    Tuner,
 };
-use sweetspot_device::{Descriptor, Knob, MigSlices, MonotonicClock};
+use sweetspot_device::{Descriptor, DeviceKind, Knob, MigSlices, MonotonicClock, Settings};
 use sweetspot_guard::GuardError;
 use sweetspot_measure::{MethodChoice, Sampler};
 use sweetspot_quantity::{Ratio, Seconds};
@@ -21,7 +22,8 @@ use super::tune_loop::{TuneLoop, TuneLoopEnd};
 use super::{ChoiceStore, TunedCommand, TunedCommandResult, fingerprint, recall, remember};
 use crate::SessionError;
 use crate::host::{
-    DevicesError, Gpu, descriptors, reopen_for_reading, select_working, visibility_variables,
+    DevicesError, Gpu, descriptors, descriptors_of, host_energy_parts, reopen_for_reading,
+    select_working, settable_packages, visibility_variables,
 };
 use crate::measure::{Machine, MeasureRequest};
 use crate::observer::Observer;
@@ -38,7 +40,8 @@ pub fn tune(
         return Err(DevicesError::ReadOnly.into());
     }
     let gpus = select_working(command.device.as_deref(), MigSlices::Exclude)?;
-    let devices = descriptors(&gpus);
+    let job_devices = JobDevices::new(gpus, request.knob)?;
+    let devices = descriptors(job_devices.set());
     let mut space = TuneSpace::new(&devices, request.knob)?;
     let words = command.command.iter().map(|word| word.to_string_lossy());
     let workload = words.collect::<Vec<_>>().join(" ");
@@ -51,17 +54,21 @@ pub fn tune(
     let signals = SignalSource::listen()?;
     let mut note = |text: &str| observer.note(text);
     let mut lease = Lease::take(&devices, guard, &signals, &mut note)?;
-    let run = settable_space(&space, &gpus, &mut lease).and_then(|settable| {
+    if !job_devices.host.is_empty() {
+        observer.note("the energy is that of the GPUs, the processor packages and their memory");
+    }
+    let run = settable_space(&space, job_devices.set(), &mut lease).and_then(|settable| {
         space = settable;
         if let Some(note) = unavailable_knob_note(&space) {
             observer.note(&note);
         }
-        let config = tuner_config(request, &devices, &space, remembered);
+        let mut config = tuner_config(request, &devices, &space, remembered);
+        config.gpus = job_devices.gpus.len() as u64;
         run_tuned(
             Tuner::new(config),
             command,
             &space,
-            &gpus,
+            &job_devices,
             &mut lease,
             &signals,
             observer,
@@ -76,7 +83,10 @@ pub fn tune(
     };
     let ended = run.outcome.ended;
     let tuned = run.end.tuner.finish();
-    let points = PointTable::new(&space, &tuned);
+    let mut points = PointTable::new(&space, &tuned);
+    if !job_devices.host.is_empty() {
+        job_devices.spread(&mut points);
+    }
     let job = TunedJob {
         workload,
         knob: request.knob,
@@ -95,7 +105,7 @@ pub fn tune(
         begins: vec![Seconds::ZERO],
         power: run.end.power,
         restored: restored?,
-        devices,
+        devices: descriptors_of(job_devices.measured()),
     };
     if signal.is_none() && ended == CommandExit::Code(0) {
         remember(store, &fingerprint, &job, observer);
@@ -107,6 +117,59 @@ pub fn tune(
             None => ended,
         },
     })
+}
+
+/// The devices of a tuned job.
+struct JobDevices {
+    gpus: Vec<Gpu>,
+    /// The processor packages that are set; empty if GPUs are set.
+    packages: Vec<Gpu>,
+    /// The parts of the host whose energy counts; empty if GPUs are set.
+    host: Vec<Gpu>,
+}
+
+impl JobDevices {
+    /// Finds the devices that a knob needs. Where the processors are capped, their energy must be known.
+    fn new(gpus: Vec<Gpu>, knob: TuneKnob) -> Result<Self, SessionError> {
+        let (packages, host) = match knob {
+            TuneKnob::CpuPowerCap => (settable_packages()?, host_energy_parts()?),
+            _ => (Vec::new(), Vec::new()),
+        };
+        Ok(Self {
+            gpus,
+            packages,
+            host,
+        })
+    }
+
+    /// The devices whose settings are tuned.
+    fn set(&self) -> &[Gpu] {
+        match self.packages.is_empty() {
+            true => &self.gpus,
+            false => &self.packages,
+        }
+    }
+
+    /// The devices whose energy counts.
+    fn measured(&self) -> impl Iterator<Item = &Gpu> {
+        self.gpus.iter().chain(&self.host)
+    }
+
+    /// Gives every measured device its settings at each point: a package the cap, all others none.
+    fn spread(&self, points: &mut PointTable) {
+        let kinds: Vec<DeviceKind> = self
+            .measured()
+            .map(|device| device.descriptor().kind)
+            .collect();
+        let of_point = |settings: &Settings| {
+            let of_device = |kind: &DeviceKind| match kind {
+                DeviceKind::CpuPackage => *settings,
+                _ => Settings::default(),
+            };
+            kinds.iter().map(of_device).collect()
+        };
+        points.settings_of_gpus = points.settings.iter().map(of_point).collect();
+    }
 }
 
 /// The search space that can be set, with its reference set: if the tuner chooses the knob and the power cap may not be
@@ -178,17 +241,20 @@ fn run_tuned(
     tuner: Tuner,
     command: &TunedCommand,
     space: &TuneSpace,
-    gpus: &[Gpu],
+    devices: &JobDevices,
     lease: &mut Lease<'_>,
     signals: &SignalSource,
     observer: &mut dyn Observer,
 ) -> Result<FinishedRun, SessionError> {
-    let setter = PointSetter::at_reference(space, gpus);
-    let devices = reopen_for_reading(gpus)?;
+    let setter = PointSetter::at_reference(space, devices.set());
+    let measures_others = !devices.host.is_empty();
+    let gpus = &devices.gpus;
+    let devices = reopen_for_reading(devices.measured())?;
     let sampler = Sampler::start(devices, MethodChoice::Auto, Arc::new(MonotonicClock))?;
     let mut reader = ProgressReader::with_link()?;
     let meter = EnergyMeter::start(sampler)?;
     let mut tune_loop = TuneLoop::new(tuner, setter, meter, observer);
+    tune_loop.measures_others = measures_others;
     let outcome = run_until_exit(
         &command_spec(command, gpus),
         RunLimits::default(),

@@ -57,6 +57,8 @@ pub struct TuneLoop<'a> {
     /// A new state that has not been sent to the workload yet.
     new_state: Option<TuningState>,
     next_cap_check: Instant,
+    /// Whether the measured devices are others than those that are set.
+    pub measures_others: bool,
 }
 
 /// The tuner and its measurements after the command has exited.
@@ -95,6 +97,7 @@ impl<'a> TuneLoop<'a> {
             failure: None,
             new_state: None,
             next_cap_check: Instant::now() + CAP_CHECK_INTERVAL,
+            measures_others: false,
         }
     }
 
@@ -175,6 +178,8 @@ impl RunHandler for TuneLoop<'_> {
                     self.step(run, TuneEvent::Energy { at, total });
                 }
                 MeterReading::Lost(index) => self.lose_gpu(run, index),
+                // What limits a GPU says nothing about the processors.
+                MeterReading::Limits(_) if self.measures_others => {}
                 MeterReading::Limits(span) => self.step(run, TuneEvent::Limits(span)),
             }
         }
@@ -246,7 +251,10 @@ impl TuneLoop<'_> {
 
     /// Reports a GPU that no longer responds: it is not set any more, and the others get their reference settings.
     fn lose_gpu(&mut self, run: &mut RunInProgress<'_, '_>, index: usize) {
-        if index < self.setter.gpus.len() && !self.setter.lost.contains(&index) {
+        if self.measures_others {
+            let lost = format!("measured device {index} is lost: it no longer answers");
+            self.step(run, TuneEvent::Lost(lost));
+        } else if index < self.setter.gpus.len() && !self.setter.lost.contains(&index) {
             self.setter.lost.push(index);
             self.step(run, TuneEvent::Lost(self.lost_gpu(index)));
         }

@@ -77,6 +77,7 @@ impl SimulatedSweep {
         let mut resolved = resolve_axes(
             definition,
             &SupportedKnobs {
+                packages: &[],
                 devices: &devices,
                 names: &names,
                 usual_parameters: [(BATCH_PARAMETER.to_owned(), batch.to_string())].into(),
