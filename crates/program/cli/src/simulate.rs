@@ -6,6 +6,7 @@ use sweetspot_report::{Line, Text, deviations_summary, deviations_text, profiles
 use sweetspot_session::SessionError;
 use sweetspot_sim::{gpus, nodes, workloads};
 use sweetspot_sim_host::{HostParts, TemporaryHost};
+use sweetspot_sim_meters::{MeterList, OfferedMeters};
 use sweetspot_workload::{
     CommandSpec, NoHandler, OnSignal, ProgressReader, RunLimits, SignalSource, run_until_exit,
 };
@@ -14,6 +15,7 @@ use crate::args::SimulateArgs;
 use crate::documents::{WriteError, print, print_unchanged};
 use crate::exit::Outcome;
 use crate::fit::{RowsFit, fit_rows};
+use crate::messages::print_note;
 
 /// The simulated NVML library, which is part of this program.
 static NVML_LIBRARY: &[u8] = include_bytes!(env!("SWEETSPOT_NVML_SIM"));
@@ -31,16 +33,7 @@ pub fn run(args: SimulateArgs) -> Result<Outcome> {
         });
     }
     if args.gpu.is_some() || args.node.is_some() {
-        let parts = HostParts::new(args.gpu.as_deref(), args.node.as_deref())?;
-        let host = TemporaryHost::new(parts, NVML_LIBRARY, args.seed)?;
-        let environment = host.environment().into_iter();
-        let command = CommandSpec {
-            environment: environment
-                .map(|(name, value)| (name.to_owned(), value))
-                .collect(),
-            ..CommandSpec::new(args.cmd)
-        };
-        return run_in_environment(&command);
+        return run_on_host(args);
     }
     if args.list {
         print_as(&args, &profiles_text(&gpus()?, &nodes()?, &workloads()?))?;
@@ -66,6 +59,43 @@ pub fn run(args: SimulateArgs) -> Result<Outcome> {
         met == judged
     });
     Ok(Outcome::met(is_met))
+}
+
+/// Runs a command on a simulated host, and offers it the meters of the host's node.
+fn run_on_host(args: SimulateArgs) -> Result<Outcome> {
+    let parts = HostParts::new(args.gpu.as_deref(), args.node.as_deref())?;
+    let mut host = TemporaryHost::new(parts, NVML_LIBRARY, args.seed)?;
+    if args.meters.is_some() {
+        host.remove_when_killed()?;
+    }
+    let mut environment: Vec<_> = host
+        .environment()
+        .into_iter()
+        .map(|(name, value)| (name.to_owned(), value))
+        .collect();
+    let list = args.meters.map(|list| list.unwrap_or_else(MeterList::all));
+    let meters = list
+        .map(|list| OfferedMeters::start(host.folder(), &list, &args.meter_fault, args.seed))
+        .transpose()?;
+    if let Some(meters) = &meters {
+        print_note(&describe_meters(meters));
+        environment.extend(meters.environment());
+    }
+    run_in_environment(&CommandSpec {
+        environment,
+        ..CommandSpec::new(args.cmd)
+    })
+}
+
+/// Says which meters the command finds, and how.
+fn describe_meters(meters: &OfferedMeters) -> String {
+    let offered = meters.meters().iter();
+    let names = offered.map(|meter| format!("{} ({})", meter.kind.given_name(), meter.spec));
+    format!(
+        "meters by name: {}\nprocessors and sensors on the board: SWEETSPOT_SYSFS={}",
+        names.collect::<Vec<_>>().join(", "),
+        meters.sysfs().display()
+    )
 }
 
 /// After the deviations: a published study itself, on the simulator.

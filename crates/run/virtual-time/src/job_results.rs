@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use sweetspot_quantity::{Joules, Seconds, Watts};
-use sweetspot_sim::{GroupOutcome, Trace, uuid};
+use sweetspot_sim::{GroupOutcome, NodeLoad, Trace, uuid};
 use sweetspot_stats::Seed;
 use sweetspot_study::{
     Column, Configuration, DeviceEnergy, DevicePhase, Energies, Energy, EnergyOf, Failure,
@@ -122,9 +122,15 @@ impl SimulatedJob {
             EnergyOf::Node => {
                 let node = self.node.as_ref()?;
                 let most = self.gpus.iter().map(|gpu| gpu.profile.cap.default).sum();
+                let is_used: Vec<bool> = (0..self.gpus.len()).map(|gpu| gpu < in_use).collect();
                 let spans = together.spans.iter().map(|span| {
-                    let gpus = span.energy / span.time + unused;
-                    node.wall_power(gpus, most, in_use) * span.time
+                    let load = NodeLoad {
+                        gpus: span.energy / span.time + unused,
+                        most,
+                        in_use: &is_used,
+                        package_caps: &[],
+                    };
+                    node.power(&load).wall * span.time
                 });
                 let error = seed.map_or(0.0, |seed| 2.0 * seed.label("meter").uniform() - 1.0);
                 Some(spans.sum::<Joules>() * (1.0 + node.meter.accuracy.get() * error))

@@ -19,7 +19,7 @@ use crate::store::{Store, lock};
 /// The environment variable with the path of the simulated host's folder.
 pub const ENVIRONMENT: &str = "SWEETSPOT_SIM";
 /// The version of the files in a host's folder.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 /// The name of the file that describes the host.
 const DESCRIPTION: &str = "host.json";
 
@@ -262,6 +262,7 @@ pub(crate) fn initial_record(profile: &GpuProfile, chip: &Chip, now: u64, seed: 
         created_at: now,
         physics: state.to_array(),
         cap: profile.cap.default.get(),
+        host_speed: 1.0,
         sensors: Sensors::new(now, state.power().get(), seed),
         ..Record::zeroed()
     }

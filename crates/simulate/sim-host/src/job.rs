@@ -87,13 +87,14 @@ impl PhaseRecord {
         record
     }
 
-    /// The length of the phase in seconds, if the GPU only waits in it; `None` for other phases.
-    pub fn waiting_time(&self) -> Option<f64> {
-        (self.kind == WAITING).then_some(self.host)
+    /// The length of the phase in seconds with a host of this speed, if the GPU only waits in it; `None` for other
+    /// phases.
+    pub fn waiting_time(&self, host_speed: f64) -> Option<f64> {
+        (self.kind == WAITING).then_some(self.host / host_speed)
     }
 
-    /// The load of a phase that keeps the GPU busy.
-    pub fn load(&self) -> Load {
+    /// The load of a phase that keeps the GPU busy, with a host of this speed.
+    pub fn load(&self, host_speed: f64) -> Load {
         if self.kind == EXCHANGE {
             return Load::Exchange {
                 time: Seconds::new(self.host),
@@ -102,7 +103,7 @@ impl PhaseRecord {
             };
         }
         Load::Kernels {
-            launch: Seconds::new(self.launch),
+            launch: Seconds::new(self.launch / host_speed),
             core: Seconds::new(self.core),
             memory: Seconds::new(self.memory),
             switching: Ratio::new(self.switching),

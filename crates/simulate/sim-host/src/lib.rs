@@ -23,6 +23,7 @@ mod error;
 mod host;
 mod job;
 mod live;
+mod remover;
 mod sensors;
 mod stand_in;
 mod store;

@@ -11,6 +11,7 @@ use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::process::geteuid;
 use sweetspot_sim::{CatalogueError, GpuListError, find_node, gpu_text, node_text, parse_gpu_list};
 
+use crate::remover::FolderRemover;
 use crate::{ENVIRONMENT, Host, HostError, ProfileText};
 
 /// A simulated host in a temporary folder; dropping this value deletes the folder.
@@ -20,6 +21,8 @@ pub struct TemporaryHost {
     library: PathBuf,
     /// The locked file that shows other processes that the host is in use.
     _owner: File,
+    /// The process that deletes the folder if this one is killed.
+    remover: Option<FolderRemover>,
 }
 
 /// Why a simulated host cannot be created.
@@ -90,6 +93,7 @@ impl TemporaryHost {
             library: folder.join("lib/libnvidia-ml.so.1"),
             folder,
             _owner: owner,
+            remover: None,
         };
         host.fill(library)
             .map_err(|problem| cannot_create(&host.folder, &problem))?;
@@ -110,6 +114,14 @@ impl TemporaryHost {
             "#!/bin/sh\necho 'nvidia-smi does not work on a simulated host: try sweetspot devices, nvitop or gpustat'\n",
         )?;
         std::fs::set_permissions(&stand_in, std::fs::Permissions::from_mode(0o755))
+    }
+
+    /// Starts a small process that deletes the folder as soon as this process is killed. Without it, the next program that
+    /// creates a host deletes the folder.
+    pub fn remove_when_killed(&mut self) -> Result<(), CreateHostError> {
+        let remover = FolderRemover::start(&self.folder);
+        self.remover = Some(remover.map_err(|problem| cannot_create(&self.folder, &problem))?);
+        Ok(())
     }
 
     /// The folder of the simulated host.

@@ -34,9 +34,10 @@ pub use physics::{Bounds, Chip, Cycle, Limits, Load, State, Steady, Step};
 pub use placement::{GpuListError, PlacementError, parse_gpu_list};
 pub use profile::{
     AllReduce, Cap, ConvAlgorithm, Core, Dataset, Fault, GpuProfile, HostPower, ItemWork,
-    IterationWork, KernelErrors, Kernels, Memory, MemoryNeed, Meter, Mode, NodeProfile, PartWork,
-    Peak, PhaseShare, PowerDraw, ProfileError, Supply, Thermal, UnitUseFault, Variant,
-    VariantError, WorkloadProfile, parse_gpu, parse_node, parse_workload,
+    IterationWork, KernelErrors, Kernels, Memory, MemoryNeed, Meter, Mode, NodeLoad, NodePower,
+    NodeProfile, PackageLoad, PartWork, Peak, PhaseShare, PowerDraw, Processors, ProfileError,
+    Supply, Thermal, UnitUseFault, Variant, VariantError, WorkloadProfile, parse_gpu, parse_node,
+    parse_workload,
 };
 pub use requests::{ArrivalError, Arrivals, QueueStatus, RequestQueue};
 pub use run::{

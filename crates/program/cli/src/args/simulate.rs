@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use clap::Args;
 use sweetspot_quantity::Seconds;
 use sweetspot_sim::{Arrivals, Mode};
+use sweetspot_sim_meters::{MeterList, NamedFault};
 
 use super::shared::{ProfilesArgs, VariantArgs, mode, parse_count, parse_positive_seconds};
 
@@ -30,6 +31,22 @@ pub struct SimulateArgs {
     /// The host model; without --gpu, also the GPUs of that node.
     #[arg(long, value_name = "NODE", conflicts_with_all = ["list", "errors", "fit", "profiles"])]
     pub node: Option<String>,
+
+    /// With --node: offer stand-ins for power meters at the node's wall socket (a Yokogawa WT310E, Shelly and Tasmota
+    /// plugs, a Redfish board controller) and for the processors' energy counters, power caps and board sensors. A list
+    /// such as --meters=wt310:5025,shelly offers only these, on ports of your choice.
+    #[arg(
+        long,
+        value_name = "METER[:PORT],...",
+        num_args = 0..=1,
+        require_equals = true,
+        requires = "node"
+    )]
+    pub meters: Option<Option<MeterList>>,
+
+    /// Give a stand-in meter a fault after some good answers: METER=FAULT[@ANSWERS], such as wt310=disconnect@100.
+    #[arg(long, value_name = "FAULT", requires = "meters", hide = true)]
+    pub meter_fault: Vec<NamedFault>,
 
     /// List every simulated GPU, node and workload.
     #[arg(long, conflicts_with_all = ["errors", "fit"])]
@@ -104,6 +121,7 @@ Examples:
   sweetspot simulate --list
   sweetspot simulate --gpu v100:2 -- nvitop -1
   sweetspot simulate --gpu v100 -- sweetspot sim-workload --network resnet50 --items 3200
+  sweetspot simulate --node node_power_capping_2023 --meters -- bash
   sweetspot simulate --errors dvfs_2019";
 
 /// Run a stand-in training or serving program on simulated GPUs.

@@ -106,12 +106,13 @@ impl LiveGpu<'_> {
     /// GPU for the shortest time.
     fn step(&mut self, until: u64, limits: &Limits) {
         let at_most = (until - self.record.now) as f64 * 1e-9;
+        let speed = self.record.host_speed;
         let waits = |slot: &Slot| {
             slot.has_work()
-                .then(|| slot.current().waiting_time())
+                .then(|| slot.current().waiting_time(speed))
                 .flatten()
         };
-        let runs = |slot: &Slot| slot.has_work() && slot.current().waiting_time().is_none();
+        let runs = |slot: &Slot| slot.has_work() && waits(slot).is_none();
         let running = self.record.slots.iter().filter(|slot| runs(slot)).count();
         let shortest_wait = self
             .record
@@ -133,7 +134,7 @@ impl LiveGpu<'_> {
             .map(|(index, _)| index);
         let (load, left) = match current {
             Some(index) => (
-                self.record.slots[index].current().load(),
+                self.record.slots[index].current().load(speed),
                 self.record.slots[index].left,
             ),
             None if self.is_occupied() => (

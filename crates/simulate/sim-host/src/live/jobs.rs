@@ -17,7 +17,7 @@ impl LiveGpu<'_> {
     }
 
     /// Whether any job is on the GPU.
-    pub(crate) fn is_occupied(&self) -> bool {
+    pub fn is_occupied(&self) -> bool {
         self.record.slots.iter().any(|slot| slot.pid != 0)
     }
 

@@ -34,6 +34,8 @@ pub(crate) struct Record {
     /// The offset of the memory clock from its default, in megahertz.
     pub memory_offset: f64,
     pub persistence: u64,
+    /// The speed of the processor that feeds the GPU, relative to its speed without a power cap.
+    pub host_speed: f64,
     pub sensors: Sensors,
     pub slots: [Slot; MAX_JOBS],
 }

@@ -1,6 +1,6 @@
 //! The settings of a GPU: power cap, clocks and persistence.
 
-use sweetspot_quantity::{Megahertz, Watts};
+use sweetspot_quantity::{Megahertz, Ratio, Watts};
 use sweetspot_sim::Knob;
 
 use super::{LiveGpu, WriteDenied};
@@ -29,6 +29,12 @@ impl LiveGpu<'_> {
         self.check_writable(Knob::PowerCap)?;
         self.record.cap = cap.get();
         Ok(())
+    }
+
+    /// Sets the speed of the processor that feeds the GPU, relative to its speed without a power cap. The host's part of
+    /// a job takes as much longer: its phases without kernels, and the launches of kernels.
+    pub fn set_host_speed(&mut self, speed: Ratio) {
+        self.record.host_speed = speed.get();
     }
 
     /// Locks the core clock to a range from lowest to highest; `None` removes the lock.

@@ -98,29 +98,36 @@ pub fn run_together(
     let mut energies = vec![Joules::ZERO; ranks.len()];
     let mut expected = Duration::ZERO;
     let marks: Vec<&PhaseMarks> = ranks.iter().map(|rank| &rank.marks).collect();
-    let mut run_iteration = |phases: &dyn Fn(&Job) -> Vec<Phase>| -> Result<u64, StandInError> {
-        for rank in ranks {
-            let mut phases = phases(&rank.job);
-            // The live clock is not known before the iteration ends.
-            let exposed = exchange.exposed_after(rank.job.backward_time(&phases));
-            phases.push(Phase {
-                name: rank.job.phase_names().len(),
-                load: rank.job.exchange(exposed, exchange.activity),
-            });
-            rank.grant_iterations(&phases, 1)?;
-        }
-        let this_started = Instant::now();
-        for (rank, energy) in ranks.iter().zip(&mut energies) {
-            let (at, progress) = rank.await_iteration(this_started + expected)?;
-            end = end.max(at);
-            *energy = progress.energy;
-        }
-        PhaseMarks::mark_together(&marks, end);
-        expected = this_started.elapsed().mul_f64(0.97);
-        Ok(end)
-    };
+    let mut run_iteration =
+        |phases: &dyn Fn(&Job) -> Vec<Phase>, is_startup: bool| -> Result<u64, StandInError> {
+            let mut began = started;
+            for rank in ranks {
+                let mut phases = phases(&rank.job);
+                if !is_startup {
+                    phases.push(exposed_exchange(&rank.job, &phases, exchange));
+                }
+                let granted = rank.grant_iterations(&phases, 1)?;
+                began = began.max(granted);
+            }
+            let this_started = Instant::now();
+            for (rank, energy) in ranks.iter().zip(&mut energies) {
+                let (at, progress) = rank.await_iteration(this_started + expected)?;
+                end = end.max(at);
+                *energy = progress.energy;
+            }
+            PhaseMarks::mark_together(&marks, end);
+            // The next iteration takes as long as this one did, not counting the time until its end was noticed. The startup
+            // says nothing about it.
+            let taken = Duration::from_nanos(end.saturating_sub(began));
+            expected = if is_startup {
+                Duration::ZERO
+            } else {
+                taken.mul_f64(0.97)
+            };
+            Ok(end)
+        };
     if !ranks[0].job.startup().is_empty() {
-        run_iteration(&|job| job.startup().to_vec())?;
+        run_iteration(&|job| job.startup().to_vec(), true)?;
     }
     let mut items = 0;
     let mut done = 0;
@@ -133,7 +140,7 @@ pub fn run_together(
         if is_over {
             break;
         }
-        now = run_iteration(&|job| job.iterations().0.to_vec())?;
+        now = run_iteration(&|job| job.iterations().0.to_vec(), false)?;
         done += 1;
         items = done * batch;
         for rank in ranks {
@@ -143,7 +150,7 @@ pub fn run_together(
     }
     if !matches!(amount, Amount::For(_)) {
         if !ranks[0].job.last().is_empty() {
-            now = run_iteration(&|job| job.last().to_vec())?;
+            now = run_iteration(&|job| job.last().to_vec(), false)?;
         }
         for rank in ranks {
             rank.marks.progress(rank.job.items - done * rank.job.batch);
@@ -156,4 +163,14 @@ pub fn run_together(
         energy: energies.into_iter().sum(),
         p99: None,
     })
+}
+
+/// The exchange of gradients that follows these phases of an iteration. It uses the default clock, because the live clock
+/// is not known before the iteration ends.
+fn exposed_exchange(job: &Job, phases: &[Phase], exchange: GradientExchange) -> Phase {
+    let exposed = exchange.exposed_after(job.backward_time(phases));
+    Phase {
+        name: job.phase_names().len(),
+        load: job.exchange(exposed, exchange.activity),
+    }
 }

@@ -5,6 +5,7 @@ use sweetspot_quantity::{Bytes, BytesPerSecond, Ratio, Seconds, Watts};
 
 use crate::job::GradientExchange;
 
+use super::processors::{PackageLoad, Processors};
 use super::{Problem, Profile, check, problem};
 
 /// A node: a computer with GPUs, its power supply and the power meter at its wall socket.
@@ -26,6 +27,31 @@ pub struct NodeProfile {
     pub all_reduce: AllReduce,
     /// The power meter at the wall socket.
     pub meter: Meter,
+    /// The processors; `None` if nothing is known about them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub processors: Option<Processors>,
+}
+
+/// What a node's power depends on at a moment.
+#[derive(Clone, Copy, Debug)]
+pub struct NodeLoad<'a> {
+    /// The power of all GPUs together.
+    pub gpus: Watts,
+    /// The sum of the GPUs' default power caps.
+    pub most: Watts,
+    /// Whether a job uses each GPU.
+    pub in_use: &'a [bool],
+    /// The power cap of each processor package; packages without one have their default cap.
+    pub package_caps: &'a [Watts],
+}
+
+/// The power of a node at a moment.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NodePower {
+    /// The power at the wall socket.
+    pub wall: Watts,
+    /// The load of each processor package; empty if nothing is known about the processors.
+    pub packages: Vec<PackageLoad>,
 }
 
 /// The power of processors, memory, disks and fans.
@@ -140,13 +166,41 @@ const FITTABLE: [&str; 9] = [
 ];
 
 impl NodeProfile {
-    /// The power at the wall socket while the GPUs draw `gpus` in total, their default caps add up to `most`, and a job
-    /// uses `in_use` of them.
-    pub fn wall_power(&self, gpus: Watts, most: Watts, in_use: usize) -> Watts {
-        let heat = (gpus / most).get();
+    /// The power of the node at the wall socket and of its processors. Fans follow the cube of the GPUs' power. A cap of
+    /// a package lowers the power of the whole host by what the package saves.
+    pub fn power(&self, load: &NodeLoad<'_>) -> NodePower {
+        let heat = (load.gpus / load.most).get();
         let fans = self.host.fans * (heat * heat * heat);
-        let inside = gpus + fans + self.host.idle + self.host.per_gpu * in_use as f64;
-        inside / self.supply.efficiency_at(inside).get()
+        let in_use = load.in_use.iter().filter(|used| **used).count();
+        let uncapped = load.gpus + fans + self.host.idle + self.host.per_gpu * in_use as f64;
+        let (packages, saved) = self.package_loads(load);
+        let inside = uncapped - saved;
+        NodePower {
+            wall: inside / self.supply.efficiency_at(inside).get(),
+            packages,
+        }
+    }
+
+    /// The load of each package, and the power that their caps save together.
+    fn package_loads(&self, load: &NodeLoad<'_>) -> (Vec<PackageLoad>, Watts) {
+        let Some(processors) = &self.processors else {
+            return (Vec::new(), Watts::ZERO);
+        };
+        let gpus = load.in_use.len();
+        let mut saved = Watts::ZERO;
+        let packages = (0..processors.packages as usize).map(|package| {
+            let fed = load
+                .in_use
+                .iter()
+                .enumerate()
+                .filter(|(gpu, used)| **used && processors.package_of(*gpu, gpus) == package);
+            let work = self.host.per_gpu * fed.count() as f64;
+            let cap = load.package_caps.get(package);
+            let package = processors.under_cap(work, *cap.unwrap_or(&processors.cap));
+            saved += processors.idle + work - package.power;
+            package
+        });
+        (packages.collect(), saved)
     }
 }
 
@@ -196,6 +250,9 @@ impl Profile for NodeProfile {
             return Err(problem("all_reduce.gpus_per_link", message));
         }
         check::within("host.fans", self.host.fans, none, most)?;
+        if let Some(processors) = &self.processors {
+            processors.check(self.host.idle)?;
+        }
         if self.meter.period <= Seconds::ZERO {
             let message = "the time between two readings must be more than zero";
             return Err(problem("meter.period", message));
