@@ -77,6 +77,12 @@ pub struct Definition {
     /// The part of the machine whose energy is compared.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub energy_of: Option<EnergyOf>,
+    /// The power meters of the whole machine, by name or spec; their energies are added.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub meter: Option<Vec<String>>,
+    /// Whether the processors and their memory are measured too.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host: Option<bool>,
     /// The number of runs of each configuration; the smallest number if `until` is given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub repeat: Option<u32>,
@@ -243,6 +249,8 @@ impl Definition {
             gpus: self.gpus.or(other.gpus),
             reference: self.reference.or(other.reference),
             energy_of: self.energy_of.or(other.energy_of),
+            meter: self.meter.or(other.meter),
+            host: self.host.or(other.host),
             repeat: self.repeat.or(other.repeat),
             until: self.until.or(other.until),
             at_most: self.at_most.or(other.at_most),

@@ -19,6 +19,7 @@ mod error;
 mod host;
 mod knob;
 mod limits;
+mod meter;
 mod reading;
 mod sensor;
 mod settings;
@@ -33,6 +34,7 @@ pub use host::{
 };
 pub use knob::{Domain, Knob, KnobDescriptor, KnobRange};
 pub use limits::{ThrottleTimes, UnitUse, UnitUseReading};
+pub use meter::{Meter, MeterGap, MeterProperties, MeterReading, MeterTrace};
 pub use reading::{Amount, DrainedSamples, PowerLimits, Reading, Throttle};
 pub use sensor::{Scope, SensorDescriptor, SensorKind};
 pub use settings::{AppliedKnob, AppliedSettings, Settings, Shortfall, is_same_cap};

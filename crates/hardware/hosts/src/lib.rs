@@ -12,8 +12,9 @@ use std::ffi::OsStr;
 pub use sweetspot_backend_host::{
     CAP_FIX, DEFAULT_ROOT, ENERGY_FIX, HostPart, HostTree, SensorAccess,
 };
+pub use sweetspot_backend_meter::{MeterError, MetersFile, meters_path};
 use sweetspot_backend_nvml::Nvml;
-use sweetspot_device::{ControllableDevice, DeviceId, Host, HostError, OpenError};
+use sweetspot_device::{ControllableDevice, DeviceId, Host, HostError, Meter, OpenError};
 
 /// The name, shown to users, of the library through which the GPUs are accessed.
 pub const LIBRARY: &str = "NVML library";
@@ -33,6 +34,17 @@ pub fn open_host_with(library: Option<&OsStr>) -> Result<Box<dyn Host>, HostErro
 /// The processor packages, memory and power probes of this machine: the tree of sysfs at `SWEETSPOT_SYSFS`, or at `/sys`.
 pub fn open_host_tree() -> HostTree {
     HostTree::from_environment()
+}
+
+/// Opens meters by their names in the user's `meters.toml`, or by what they are (`wt310:/dev/usbtmc0`). All of them are
+/// checked before the first is opened.
+pub fn open_meters(texts: &[String]) -> Result<Vec<Box<dyn Meter>>, MeterError> {
+    let file = MetersFile::load()?;
+    sweetspot_backend_meter::resolve_meters(texts, &file)?;
+    let open = |text: &String| -> Result<Box<dyn Meter>, MeterError> {
+        Ok(Box::new(sweetspot_backend_meter::open_meter(text, &file)?))
+    };
+    texts.iter().map(open).collect()
 }
 
 /// Returns a function that opens a device of this machine for writing: a part of the host, or a GPU of `gpus`. Where the

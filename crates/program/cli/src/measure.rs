@@ -97,6 +97,9 @@ fn request(args: MeasureArgs, keep_stdout: bool) -> Result<MeasureRequest> {
         idle: args.idle,
         progress: args.progress,
         method: args.method,
+        host: args.meters.host,
+        meters: args.meters.meter,
+        energy_of: args.energy_of,
         keep_stdout,
         ..MeasureRequest::new(args.cmd)
     })

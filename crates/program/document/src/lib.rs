@@ -21,6 +21,7 @@ pub mod fit;
 pub mod hold;
 pub mod measure;
 pub mod network;
+pub mod node;
 pub mod replay;
 pub mod report;
 pub mod reproduce;

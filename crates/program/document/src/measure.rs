@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::common::{Machine, Named, SchemaName, Summary};
+use crate::common::{EnergyOf, Machine, Named, SchemaName, Summary};
+use crate::node::{HostEnergy, NodeEnergy};
 
 /// The measured runs of a command. Values are in SI units, with fractions instead of percentages; a key is absent if
 /// its value is unknown.
@@ -144,8 +145,16 @@ pub struct Run {
     /// The energy beyond that of the idle devices in the same time; absent if idle was not measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub above_idle: Option<TotalEnergy>,
+    /// Whose energy counts, for instance for the energy per item.
+    pub energy_of: EnergyOf,
     /// The energy of each device.
     pub devices: Vec<DeviceEnergy>,
+    /// The energy of the processors and their memory; absent if it was not requested.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host: Option<HostEnergy>,
+    /// The energy of the whole machine; absent without a power meter.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub node: Option<NodeEnergy>,
     /// The time and energy of each phase that the command marked; absent if it marked none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub phases: Option<Named<Phase>>,

@@ -34,6 +34,9 @@ pub enum SessionError {
     /// `budget` cannot keep the budget.
     #[error(transparent)]
     Budget(#[from] BudgetError),
+    /// A power meter cannot be used.
+    #[error(transparent)]
+    Meter(#[from] sweetspot_hosts::MeterError),
     /// The simulation cannot be run.
     #[error(transparent)]
     Simulation(#[from] SimulationError),

@@ -24,6 +24,7 @@ mod error;
 mod host;
 mod nearest_settings;
 mod network;
+mod node;
 mod observer;
 mod prediction;
 mod run;
@@ -45,6 +46,7 @@ pub use measure::MeasureError;
 pub use network::{
     GpuBounds, NetworkUseError, StudyEfficiency, StudyRow, bounds_on_gpu, efficiency_in_study,
 };
+pub use node::{MeterReport, MeterState, NodeEnergy, meter_reports};
 pub use observer::{Observer, Status};
 pub use prediction::{BestSetting, GpuPrediction, default_precision, predict_on_gpu};
 pub use run::{MeasuredRunResult, RunRequest, RunResult, run, run_measured};

@@ -7,6 +7,7 @@ mod estimator;
 mod filter;
 mod fit_process;
 mod integrate;
+pub mod meter;
 mod methods;
 mod observations;
 mod phases;

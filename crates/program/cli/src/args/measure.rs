@@ -6,7 +6,9 @@ use std::path::PathBuf;
 use clap::Args;
 use sweetspot_measure::MethodChoice;
 use sweetspot_session::measure::{ProgressSource, RunWindow};
+use sweetspot_study::EnergyOf;
 
+use super::meters::MeterArgs;
 use super::shared::{AsRootArg, TextExportArgs};
 
 /// Measure the time and energy of a command, per GPU and phase.
@@ -65,6 +67,13 @@ pub struct MeasureArgs {
     pub method: MethodChoice,
 
     #[command(flatten)]
+    pub meters: MeterArgs,
+
+    /// Whose energy counts, for instance per item: job-gpus, or node (the whole machine, which needs --meter).
+    #[arg(long, value_name = "WHOSE", default_value_t = EnergyOf::JobGpus, value_parser = parse_energy_of)]
+    pub energy_of: EnergyOf,
+
+    #[command(flatten)]
     pub export: TextExportArgs,
 
     /// Write every reading to a Parquet file: power, energy, utilisation, clocks, temperature, throttling.
@@ -89,4 +98,13 @@ Examples:
   sweetspot measure -- python train.py
   sweetspot measure --runs 5 --warmup 1 --export-json runs.json -- python train.py
   sweetspot measure --progress 'images/sec: ([0-9.]+)' -- ./benchmark
-  sweetspot measure --window phase:train --method poll:500ms -- python train.py";
+  sweetspot measure --window phase:train --method poll:500ms -- python train.py
+  sweetspot measure --host --meter shelly:http://192.168.1.20 -- python train.py";
+
+/// Parses whose energy counts.
+fn parse_energy_of(text: &str) -> Result<EnergyOf, String> {
+    match text.parse() {
+        Ok(energy_of @ (EnergyOf::JobGpus | EnergyOf::Node)) => Ok(energy_of),
+        _ => Err("use job-gpus (the GPUs of --device) or node".to_owned()),
+    }
+}

@@ -10,6 +10,7 @@ mod generate;
 mod groups;
 mod hold;
 mod measure;
+mod meters;
 mod network;
 mod replay;
 mod report;

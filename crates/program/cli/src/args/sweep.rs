@@ -11,6 +11,7 @@ use sweetspot_quantity::{Celsius, Ratio, Seconds, parse_bare};
 use sweetspot_session::measure::{ProgressSource, RunWindow};
 use sweetspot_study::{Certainty, EnergyOf, Order, Until};
 
+use super::meters::MeterArgs;
 use super::shared::{
     CriteriaArgs, ExportArgs, PreferArgs, SudoArgs, TrainingArgs, WorkArgs, parse_network,
     parse_positive_seconds,
@@ -164,9 +165,12 @@ pub struct SweepArgs {
     #[arg(long, value_name = "N", help_heading = "Simulation")]
     pub threads: Option<NonZeroUsize>,
 
-    /// Which energy to use: job-gpus, all-gpus (idle ones included), node (at the wall socket) [default: job-gpus].
+    /// Which energy to use: job-gpus, all-gpus (idle ones included), node (at the wall socket, with --meter) [default: job-gpus].
     #[arg(long, value_name = "WHOSE", help_heading = "Recommendation")]
     pub energy_of: Option<EnergyOf>,
+
+    #[command(flatten, next_help_heading = "Recommendation")]
+    pub meters: MeterArgs,
 
     #[command(flatten)]
     pub criteria: CriteriaArgs,
@@ -186,7 +190,7 @@ pub struct SweepArgs {
         "file", "device", "power_cap", "core_clock", "memory_clock", "cpu_power_cap", "gpus", "axis", "reference",
         "order", "warmup", "settle", "cool_to", "timeout", "window", "progress", "method",
         "seed", "simulate", "node", "network", "train", "infer", "conv_algorithm", "dataset", "batch", "items",
-        "energy_of", "study", "no_samples", "write_study", "cmd", "strategy", "evaluations", "prior",
+        "energy_of", "meter", "host", "study", "no_samples", "write_study", "cmd", "strategy", "evaluations", "prior",
     ])]
     pub resume: Option<PathBuf>,
 

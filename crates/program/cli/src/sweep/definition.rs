@@ -53,6 +53,8 @@ pub fn read_definition(args: &SweepArgs) -> Result<Definition> {
         gpus: axis(&args.gpus),
         reference: args.reference.clone(),
         energy_of: args.energy_of,
+        meter: (!args.meters.meter.is_empty()).then(|| args.meters.meter.clone()),
+        host: args.meters.host.then_some(true),
         repeat: args.repeat,
         until: args.until,
         at_most: args.at_most,

@@ -51,6 +51,19 @@ pub fn measurement_csv(measurement: &Measurement) -> Result<String, csv::Error> 
         }
         let all = run.energy.map(|energy| (energy.value, energy.interval95));
         writer.write_record(line("all", all, run.power(), ""))?;
+        let host = run
+            .host
+            .as_ref()
+            .map(|host| ("host", host.energy, "counter".to_owned()));
+        let node = run.node.as_ref().map(|node| match node {
+            Ok(node) => ("node", Some(node.energy), node.method()),
+            Err(_) => ("node", None, String::new()),
+        });
+        for (label, energy, method) in host.into_iter().chain(node) {
+            let known = energy.map(|energy| (energy.value, energy.interval95));
+            let power = energy.map(|energy| energy.value / run.time);
+            writer.write_record(line(label, known, power, &method))?;
+        }
     }
     let bytes = writer.into_inner().map_err(|error| error.into_error())?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())

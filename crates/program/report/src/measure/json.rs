@@ -10,6 +10,9 @@ use sweetspot_session::measure::{
     StopReason, TotalEnergy,
 };
 
+use sweetspot_document::node::HostEnergy;
+
+use super::node::node_json;
 use super::text::over_runs;
 use crate::study::summary;
 
@@ -87,7 +90,10 @@ fn run_json(measurement: &Measurement, run: &RunMeasurement) -> document::Run {
         let named = phases.map(|phase| (phase.name.clone(), phase_json(phase)));
         named.collect()
     });
-    let energy_per_item = run.items.zip(run.energy).filter(|(items, _)| *items > 0.0);
+    let energy_per_item = run
+        .items
+        .zip(run.counted_energy())
+        .filter(|(items, _)| *items > 0.0);
     document::Run {
         common: common(measurement),
         exit_code: run.exit_code,
@@ -98,7 +104,13 @@ fn run_json(measurement: &Measurement, run: &RunMeasurement) -> document::Run {
         energy: run.energy.as_ref().map(total),
         average_power_w: run.power().map(|power| power.get()),
         above_idle: run.above_idle.as_ref().map(total),
+        energy_of: crate::study::energy_of(run.energy_of),
         devices: run.devices.iter().map(|one| device(one, run)).collect(),
+        host: run.host.as_ref().map(|host| HostEnergy {
+            energy: host.energy.as_ref().map(total),
+            parts: host.parts.iter().map(|one| device(one, run)).collect(),
+        }),
+        node: run.node.as_ref().map(|node| node_json(node, run.time)),
         phases,
         phases_refused,
         items: run.items,
@@ -206,7 +218,7 @@ fn phase_json(phase: &PhaseSummary) -> document::Phase {
 
 /// Makes the summary of several runs.
 fn runs_summary(runs: &[RunMeasurement]) -> document::RunsSummary {
-    let energy = |run: &RunMeasurement| run.energy.map(|energy| energy.value.get());
+    let energy = |run: &RunMeasurement| run.counted_energy().map(|energy| energy.value.get());
     let rate = |run: &RunMeasurement| run.items.map(|items| items / run.time.get());
     let time = over_runs(runs, |run| Some(run.time.get()));
     document::RunsSummary {

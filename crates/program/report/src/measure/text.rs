@@ -18,6 +18,7 @@ pub fn measurement_text(measurement: &Measurement) -> Text {
         [run] => {
             parts.push(headline(measurement, run));
             parts.push(devices(run).into());
+            parts.extend(share_sentence(run).map(Text::from));
             parts.extend(items_sentence(run).map(Text::from));
             parts.extend(limit_sentences(run).map(Text::from));
             parts.extend(idle_sentence(measurement, run).map(Text::from));
@@ -148,7 +149,51 @@ fn devices(run: &RunMeasurement) -> Table {
             String::new(),
         ]);
     }
+    if let Some(host) = &run.host {
+        rows.push(whole_row(
+            "host (processors, memory)",
+            host.energy.as_ref(),
+            run,
+            "counter",
+        ));
+    }
+    if let Some(node) = &run.node {
+        let node = node.as_ref().ok();
+        let method = node.map_or_else(unknown, |node| node.method());
+        rows.push(whole_row(
+            "node (whole machine)",
+            node.map(|node| &node.energy),
+            run,
+            &method,
+        ));
+    }
     rows
+}
+
+/// Makes the row of the host or of the whole machine.
+fn whole_row(
+    label: &str,
+    energy: Option<&TotalEnergy>,
+    run: &RunMeasurement,
+    method: &str,
+) -> Vec<String> {
+    let value = |of: &dyn Fn(&TotalEnergy) -> String| energy.map_or_else(unknown, of);
+    vec![
+        label.to_owned(),
+        value(&|energy| joules(energy.value)),
+        value(&|energy| interval(energy.interval95)),
+        value(&|energy| watts(energy.value / run.time)),
+        method.to_owned(),
+    ]
+}
+
+/// Says how much of the machine's energy the GPUs used; `None` if that is unknown.
+fn share_sentence(run: &RunMeasurement) -> Option<String> {
+    let share = run.known_node()?.gpu_share?;
+    Some(format!(
+        "The measured GPUs used {:.0} % of the energy of the whole machine",
+        100.0 * share.get()
+    ))
 }
 
 /// The text that is shown for an unknown value.
@@ -160,7 +205,7 @@ fn unknown() -> String {
 fn items_sentence(run: &RunMeasurement) -> Option<String> {
     let items = run.items.filter(|items| *items > 0.0)?;
     let rate = items / run.time.get();
-    let each = run.energy.map(|energy| {
+    let each = run.counted_energy().map(|energy| {
         let each = energy.value.get() / items;
         format!(", {each:.4} J per item")
     });
@@ -301,11 +346,12 @@ fn runs_table(runs: &[RunMeasurement]) -> Table {
         rows.push(vec![
             (number + 1).to_string(),
             format!("{:.3}", run.time.get()),
-            run.energy
+            run.counted_energy()
                 .map_or_else(unknown, |energy| joules(energy.value)),
-            run.energy
+            run.counted_energy()
                 .map_or_else(unknown, |energy| interval(energy.interval95)),
-            run.power().map_or_else(unknown, watts),
+            run.counted_energy()
+                .map_or_else(unknown, |energy| watts(energy.value / run.time)),
             run.exit_code.to_string(),
         ]);
     }

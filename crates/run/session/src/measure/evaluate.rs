@@ -79,7 +79,7 @@ pub fn evaluate_with_others(
 }
 
 /// The energy of one device in the measurement window; parts without readings are explained.
-fn window_energy(
+pub(super) fn window_energy(
     request: &MeasureRequest,
     estimator: &EnergyEstimator<'_>,
     window: &Span,
@@ -173,6 +173,10 @@ fn evaluate_run(
         window_problem,
         energy,
         above_idle,
+        host: None,
+        node: None,
+        energy_of: request.energy_of,
+        window,
         phases: match reports.rank_problem(devices.len()) {
             Some(problem) => Some(Err(problem)),
             None => summarise_phases(&device_runs),
@@ -205,7 +209,7 @@ fn explain_gap(part: Span, estimator: &EnergyEstimator<'_>) -> Gap {
 }
 
 /// The sum of all devices' energies; `None` if one of them does not cover the whole measurement window.
-fn total_energy(devices: &[DeviceRun], window: &Span) -> Option<TotalEnergy> {
+pub(super) fn total_energy(devices: &[DeviceRun], window: &Span) -> Option<TotalEnergy> {
     let whole = |measured: &&CheckedEnergy| measured.energy.uncovered(window).next().is_none();
     let parts: Option<Vec<_>> = devices
         .iter()
@@ -227,7 +231,7 @@ fn subtract_idle(energy: TotalEnergy, idle: &IdleEnergy, time: Seconds) -> Total
 }
 
 /// Warnings about the measurement of one device.
-fn device_warnings(device: &DeviceRun, window: &Span) -> Vec<String> {
+pub(super) fn device_warnings(device: &DeviceRun, window: &Span) -> Vec<String> {
     let name = &device.device.name;
     match &device.energy {
         Err(problem) => vec![format!("{name}: energy is unknown: {problem}")],

@@ -11,6 +11,7 @@ mod reports;
 mod result;
 mod run;
 mod samples;
+mod whole;
 
 pub use error::MeasureError;
 pub use machine::Machine;
@@ -21,6 +22,7 @@ pub use result::{
 pub use samples::series;
 pub use sweetspot_measure::{RunWindow, UnknownWindow};
 pub use sweetspot_workload::{InvalidPattern, ProgressSource};
+pub use whole::HostRun;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -34,13 +36,16 @@ use sweetspot_workload::{
     CommandSpec, Lease, OnSignal, OutputTarget, RunLimits, SignalSource, WorkloadError,
 };
 
-use crate::host::{Gpu, all_gpus, descriptors, open_host, reject_lost, select};
+use crate::host::{Gpu, all_gpus, descriptors, host_energy_parts, open_host, reject_lost, select};
+use crate::node::NodeMeters;
 use crate::observer::Observer;
 use crate::{DevicesError, SessionError};
 use evaluate::evaluate;
 pub(crate) use evaluate::evaluate_with_others;
 use observer_cost::{CostClock, CostProbe};
 pub(crate) use run::{MeasuredRun, RunContext};
+use sweetspot_study::EnergyOf;
+use whole::Surroundings;
 
 /// A request to measure a command.
 #[derive(Clone, Debug)]
@@ -75,6 +80,12 @@ pub struct MeasureRequest {
     pub environment: Vec<(String, String)>,
     /// The longest time that a run may take; no limit if `None`.
     pub timeout: Option<Duration>,
+    /// Whether the processors and their memory are measured too.
+    pub host: bool,
+    /// The meters of the whole machine, by name or spec.
+    pub meters: Vec<String>,
+    /// Whose energy is compared and counted per item.
+    pub energy_of: EnergyOf,
 }
 
 impl MeasureRequest {
@@ -96,6 +107,9 @@ impl MeasureRequest {
             folder: None,
             environment: Vec::new(),
             timeout: None,
+            host: false,
+            meters: Vec::new(),
+            energy_of: EnergyOf::JobGpus,
         }
     }
 
@@ -161,7 +175,16 @@ pub(crate) fn measure_on(
 ) -> Result<(Measurement, Recording), SessionError> {
     let machine = Machine::detect(open_host()?.driver_version().ok());
     reject_lost(&gpus)?;
+    if request.energy_of == EnergyOf::Node && request.meters.is_empty() {
+        return Err(MeasureError::NoMeter.into());
+    }
     let devices = descriptors(&gpus);
+    let host = match request.host {
+        true => host_energy_parts()?,
+        false => Vec::new(),
+    };
+    let host_devices = descriptors(&host);
+    let mut meters = NodeMeters::open(&request.meters)?;
     if request.method == MethodChoice::Counter
         && let Some(without) = devices
             .iter()
@@ -178,7 +201,8 @@ pub(crate) fn measure_on(
         true => Some(CostProbe::measure_quiet(&gpus, signals)?),
         false => None,
     };
-    let read = gpus.into_iter().map(|gpu| gpu as Box<dyn Device + Send>);
+    let read = gpus.into_iter().chain(host);
+    let read = read.map(|device| device as Box<dyn Device + Send>);
     let sampler = Sampler::start(read.collect(), request.method, Arc::new(MonotonicClock))?;
     let mut context = RunContext {
         request,
@@ -186,7 +210,7 @@ pub(crate) fn measure_on(
         signals,
         limits,
         observer,
-        used_gpus: usize::MAX,
+        used_gpus: devices.len(),
         recognised: None,
     };
     let idle = probe
@@ -196,7 +220,12 @@ pub(crate) fn measure_on(
     let cost = CostClock::start();
     let runs = idle.map(|idle| (idle, all_runs(&mut context, lease)));
     let observer = cost.stop(probe.map(CostProbe::finish));
-    let recorded = sampler.stop()?;
+    if let (Some(meters), Ok((_, (runs, _)))) = (&mut meters, &runs)
+        && let Some(last) = runs.last()
+    {
+        meters.wait_until_shown(last.span.end);
+    }
+    let mut recorded = sampler.stop()?;
     let (idle, (runs, stopped)) = runs?;
     // Runs that were measured before a failure are still part of the result.
     let stopped = match stopped {
@@ -207,7 +236,16 @@ pub(crate) fn measure_on(
         }),
         None => None,
     };
+    let host_recorded = recorded.split_off(devices.len());
     let mut measurement = evaluate(request, machine, &devices, &recorded, &runs, idle);
+    let surroundings = Surroundings {
+        host: &host_devices,
+        host_recorded: &host_recorded,
+        meters: meters.as_mut().map(|meters| meters.traces(None)),
+    };
+    for run in &mut measurement.runs {
+        surroundings.add_to(run, request, &recorded);
+    }
     measurement.stopped = stopped;
     measurement.observer = Some(observer);
     let recording = Recording {

@@ -8,7 +8,11 @@ use sweetspot_measure::math::{Attribution, AttributionError, CheckedEnergy};
 use sweetspot_quantity::{Joules, Seconds, Watts};
 
 use super::observer_cost::ObserverCost;
+use super::whole::HostRun;
 use super::{Machine, RunWindow};
+use crate::NodeEnergy;
+use sweetspot_measure::math::Span;
+use sweetspot_study::EnergyOf;
 
 /// The energy of several devices or phases together.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -92,6 +96,14 @@ pub struct RunMeasurement {
     /// The energy of all devices; `None` if a device's energy is unknown or does not cover the whole measurement
     /// window.
     pub energy: Option<TotalEnergy>,
+    /// The energy of the processors and their memory; `None` if it was not asked for.
+    pub host: Option<HostRun>,
+    /// The energy of the whole machine, or why it is unknown; `None` without a meter.
+    pub node: Option<Result<NodeEnergy, String>>,
+    /// Whose energy counts.
+    pub energy_of: EnergyOf,
+    /// The measurement window.
+    pub window: Span,
     /// The energy above that which the idle devices would have used; `None` if idle power was not measured.
     pub above_idle: Option<TotalEnergy>,
     /// The phases, or why they are unknown; `None` if the command marked none.
@@ -116,6 +128,20 @@ impl RunMeasurement {
         self.energy.map(|energy| energy.value / self.time)
     }
 
+    /// The energy that counts: that of the GPUs or of the whole machine; `None` if it is unknown.
+    pub fn counted_energy(&self) -> Option<TotalEnergy> {
+        match self.energy_of {
+            EnergyOf::Node => self.known_node().map(|node| node.energy),
+            _ => self.energy,
+        }
+    }
+
+    /// The energy of the whole machine, if it is known for the whole window.
+    pub fn known_node(&self) -> Option<&NodeEnergy> {
+        let node = self.node.as_ref()?.as_ref().ok()?;
+        node.is_whole(&self.window).then_some(node)
+    }
+
     /// Whether the command succeeded: it exited with code 0.
     pub fn went_well(&self) -> bool {
         self.exit_code == 0
@@ -124,7 +150,10 @@ impl RunMeasurement {
     /// Whether the energy of every device was measured over the whole requested measurement window, and the ranks of the
     /// job agree.
     pub fn is_met(&self) -> bool {
-        self.window_problem.is_none() && self.energy.is_some() && self.disagreement.is_none()
+        let host_is_met = self.host.as_ref().is_none_or(|host| host.energy.is_some());
+        let node_is_met = self.node.is_none() || self.known_node().is_some();
+        let is_met = self.energy.is_some() && host_is_met && node_is_met;
+        is_met && self.window_problem.is_none() && self.disagreement.is_none()
     }
 }
 

@@ -18,6 +18,11 @@ pub enum SweepError {
     /// The placeholders of the command cannot be filled.
     #[error(transparent)]
     Template(#[from] TemplateError),
+    /// The energy of the whole node was asked for without a meter.
+    #[error(
+        "the energy of the whole node needs a power meter: name it with --meter, such as --meter wt310:/dev/usbtmc0 or --meter shelly:http://ADDRESS; --host adds the processors to the GPUs without one"
+    )]
+    NoMeter,
     /// The energy of the host was asked for with a measurement method that its sensors do not offer.
     #[error(
         "the processors have energy counters alone: use the measurement method auto or counter"

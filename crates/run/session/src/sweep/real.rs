@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use sweetspot_device::{DeviceId, MigSlices, MonotonicClock};
@@ -23,6 +23,7 @@ use crate::host::{
     select_working, settable_packages, visibility_variables,
 };
 use crate::measure::{MeasureRequest, ProgressSource};
+use crate::node::NodeMeters;
 use crate::observer::Observer;
 
 /// A command and the real GPUs on which it runs.
@@ -35,6 +36,8 @@ pub struct RealSweep {
     pub packages: Vec<Gpu>,
     /// The parts whose energies add up to that of the host; empty if the energy of the GPUs is compared.
     pub host: Vec<Gpu>,
+    /// The meters of the whole machine, which are read for as long as the sweep lasts.
+    pub meters: Option<Arc<Mutex<NodeMeters>>>,
     command: Vec<String>,
     request: MeasureRequest,
     pub settle: Duration,
@@ -48,10 +51,11 @@ impl RealSweep {
     /// Checks the GPUs and the command; no setting is changed yet.
     pub fn prepare(definition: &Definition) -> Result<Sweep, SessionError> {
         let command = definition.command.clone().unwrap_or_default();
-        let host = match definition.energy_of {
-            Some(EnergyOf::Node) => host_parts(definition)?,
-            _ => Vec::new(),
+        let host = match wants_host(definition)? {
+            true => host_parts(definition)?,
+            false => Vec::new(),
         };
+        let meters = NodeMeters::open(definition.meter.as_deref().unwrap_or_default())?;
         let packages = match definition.cpu_power_cap {
             Some(_) => settable_packages()?,
             None => Vec::new(),
@@ -75,7 +79,11 @@ impl RealSweep {
             },
         )?;
         let mut notes = resolved.notes;
-        if !host.is_empty() {
+        let has_meter = definition
+            .meter
+            .as_ref()
+            .is_some_and(|meters| !meters.is_empty());
+        if !host.is_empty() && !has_meter && definition.energy_of == Some(EnergyOf::Node) {
             notes.push(NODE_BY_COUNTERS.to_owned());
         }
         let mut programs: Vec<String> = Vec::new();
@@ -90,6 +98,7 @@ impl RealSweep {
             others,
             packages,
             host,
+            meters: meters.map(|meters| Arc::new(Mutex::new(meters))),
             request: measure_request(definition)?,
             settle: duration(definition.settle()),
             cool_to: definition.cool_to,
@@ -253,6 +262,19 @@ impl RealSweep {
 
 /// What the user is told about the energy of a node that no meter measures.
 const NODE_BY_COUNTERS: &str = "the energy of the node is that of its GPUs, processor packages and memory, by their own counters: power supplies, fans and disks are not included";
+/// Whether the parts of the host are measured. The energy of the whole machine needs a meter; a study of the processors'
+/// power cap is content with the energy of GPUs and host.
+fn wants_host(definition: &Definition) -> Result<bool, SessionError> {
+    let has_meter = definition
+        .meter
+        .as_ref()
+        .is_some_and(|meters| !meters.is_empty());
+    let wants_node = definition.energy_of == Some(EnergyOf::Node) && !has_meter;
+    match definition.host == Some(true) || (wants_node && definition.cpu_power_cap.is_some()) {
+        false if wants_node => Err(SweepError::NoMeter.into()),
+        wants_host => Ok(wants_host),
+    }
+}
 
 /// The parts of the host whose energy is added to that of the GPUs. They have counters alone.
 fn host_parts(definition: &Definition) -> Result<Vec<Gpu>, SessionError> {

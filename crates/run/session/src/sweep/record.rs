@@ -1,11 +1,12 @@
 //! Makes the record of a run that has just ended.
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use sweetspot_control::limit::LoadLimit;
-use sweetspot_device::Descriptor;
-use sweetspot_measure::Sampler;
+use sweetspot_device::{Descriptor, DeviceId, MeterTrace};
+use sweetspot_measure::math::Span;
+use sweetspot_measure::{DeviceRecording, Sampler};
 use sweetspot_quantity::{Joules, Seconds, Watts};
 use sweetspot_study::{
     DeviceEnergy, DevicePhase, Energies, Energy, Failure, PhaseResult, RunEnding, RunRecord,
@@ -18,6 +19,7 @@ use crate::measure::{
     DeviceRun, MeasureRequest, MeasuredRun, RunMeasurement, TotalEnergy, evaluate_with_others,
     series,
 };
+use crate::node::{NodeMeters, node_energy};
 
 /// A run whose last readings have not arrived yet.
 pub struct UnfinishedRun {
@@ -34,6 +36,8 @@ pub struct UnfinishedRun {
     pub job_gpus: usize,
     /// The number of devices that are parts of the host.
     pub host_parts: usize,
+    /// The meters of the whole machine.
+    pub meters: Option<Arc<Mutex<NodeMeters>>>,
     /// The path of the file for the samples; `None` if they are not stored.
     pub samples: Option<PathBuf>,
 }
@@ -48,6 +52,11 @@ pub struct FinishedRun {
 impl UnfinishedRun {
     /// Waits for the last readings and completes the record.
     pub fn finish(self) -> Result<FinishedRun, SessionError> {
+        let traces = self.meters.as_ref().map(|meters| {
+            let mut meters = meters.lock().unwrap_or_else(PoisonError::into_inner);
+            meters.wait_until_shown(self.run.span.end);
+            meters.traces(Some(self.run.span.end + -KEPT_METER_READINGS))
+        });
         let mut recorded = self.sampler.collect()?;
         for (recorded, cap) in recorded.iter_mut().zip(&self.caps) {
             recorded.trace.model.cap = *cap;
@@ -82,7 +91,12 @@ impl UnfinishedRun {
             }),
             None => {
                 let (others, host) = others.split_at(others.len() - self.host_parts);
-                RunEnding::Done(run_result(&measured, others, host))
+                let mut result = run_result(&measured, others, host);
+                if let Some(traces) = traces {
+                    let warnings = add_node(&mut result, &traces, &recorded, &measured.window);
+                    record.warnings.extend(warnings);
+                }
+                RunEnding::Done(result)
             }
         };
         let limit = measured.devices.first().map(|device| device.limit);
@@ -91,6 +105,51 @@ impl UnfinishedRun {
             limit: limit.filter(LoadLimit::is_known),
         })
     }
+}
+
+/// Meter readings of this time before the end of a run stay stored for the next run.
+const KEPT_METER_READINGS: Seconds = Seconds::new(10.0);
+
+/// Adds the energy of the whole machine, from its meters, to a result. Returns warnings about it.
+fn add_node(
+    result: &mut RunResult,
+    traces: &[MeterTrace],
+    recorded: &[DeviceRecording],
+    window: &Span,
+) -> Vec<String> {
+    let gpus = result.energies.all_gpus.and_then(|energy| {
+        let interval95 = energy.interval95?;
+        Some(TotalEnergy {
+            value: energy.value,
+            interval95,
+        })
+    });
+    // Without a meter's reading the energy is unknown: that of GPUs and host is not in its place.
+    result.energies.node = None;
+    let node = match node_energy(traces, recorded, gpus.as_ref(), window) {
+        Ok(node) => node,
+        Err(problem) => {
+            return vec![format!(
+                "the energy of the whole machine is unknown: {problem}"
+            )];
+        }
+    };
+    let energy = |value, interval95| Energy {
+        value,
+        interval95: Some(interval95),
+    };
+    if node.is_whole(window) {
+        result.energies.node = Some(energy(node.energy.value, node.energy.interval95));
+    }
+    result
+        .devices
+        .extend(node.meters.iter().map(|meter| DeviceEnergy {
+            device: DeviceId::new(format!("meter:{}", meter.name)),
+            in_job: false,
+            energy: Some(energy(meter.value, meter.interval95)),
+            method: node.method(),
+        }));
+    node.warnings(window)
 }
 
 /// Converts the measurement of a run to a study's result. `others` are GPUs that the job did not use, `host` the parts of

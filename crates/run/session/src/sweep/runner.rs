@@ -194,6 +194,7 @@ impl SweepRunner<'_, '_> {
             devices: measured.map(|gpu| gpu.descriptor().clone()).collect(),
             job_gpus: configuration.gpus as usize,
             host_parts: self.real.host.len(),
+            meters: self.real.meters.clone(),
             samples: folder.map(|folder| samples_file(folder, self.outline.plan.id(task))),
         })
     }
