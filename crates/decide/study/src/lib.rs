@@ -44,13 +44,13 @@ pub use prior::PriorStudies;
 pub use results::{Point, Study, Subject, WorkloadInfo};
 pub use run::{
     DeviceEnergy, DevicePhase, Energies, Energy, EnergyOf, Failure, PhaseResult, ReducedCap,
-    RunEnding, RunRecord, RunResult, Status,
+    RunEnding, RunPlace, RunRecord, RunResult, Status,
 };
 pub use samples::{Column, Quantity, Series, read_samples, write_samples};
 pub use search::{PriorResults, SearchError, SearchProgress, StudySearch};
 pub use store::{
-    SCHEMA, Store, StoreError, StoredRuns, is_study, merge, read_plan_file, samples_file,
-    write_atomically, write_task,
+    JOBS, SCHEMA, Store, StoreError, StoredRuns, UNFINISHED, is_study, merge, read_plan_file,
+    samples_file, task_file, write_atomically, write_plan_file, write_task,
 };
 pub use template::{TemplateError, fill_placeholders, is_parameter_name, run_environment};
 pub use training::{TrainingError, TrainingLength};

@@ -47,5 +47,9 @@ pub use observer::{Observer, Status};
 pub use prediction::{BestSetting, GpuPrediction, default_precision, predict_on_gpu};
 pub use run::{MeasuredRunResult, RunRequest, RunResult, run, run_measured};
 pub use study_origin::StudyOrigin;
-pub use sweep::{Sweep, SweepError, SweepOptions, SweepTime, TimeLeft, all_runs_succeeded};
+pub use sweep::{
+    JobCounts, Placement, QueueSummary, SlurmError, SlurmOptions, SlurmRequest, Sweep, SweepError,
+    SweepOptions, SweepTime, TimeLeft, all_runs_succeeded, answer_probe, reject_queued_jobs,
+    was_started_on_slurm,
+};
 pub use tune::{ChoiceError, ChoiceStore, TuneError, TunedCommand, TunedCommandResult, tune};
