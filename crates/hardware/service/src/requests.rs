@@ -1,5 +1,6 @@
 //! Decides about requests: who may do it, whether it may be done now, and what is logged.
 
+use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
@@ -41,6 +42,8 @@ pub struct Service<'a> {
     pub(crate) audit: Audit,
     pub(crate) ended: Vec<EndedLease>,
     pub(crate) streamed: Vec<StreamedPower>,
+    /// The users of jobs, by their ids.
+    pub(crate) job_accounts: HashMap<u32, Account>,
 }
 
 impl<'a> Service<'a> {
@@ -58,6 +61,7 @@ impl<'a> Service<'a> {
             audit,
             ended: Vec::new(),
             streamed: Vec::new(),
+            job_accounts: HashMap::new(),
         }
     }
 
@@ -157,8 +161,15 @@ impl<'a> Service<'a> {
             checked.push(id.clone());
             let name = format!("GPU {} ({id})", gpu.device.index());
             let nothing = Settings::default();
-            self.check(&asker.account, gpu, kind, &nothing, Duration::ZERO)
-                .map_err(|reason| reason.refusal(&name))?;
+            self.check(
+                &asker.owner,
+                &asker.account,
+                gpu,
+                kind,
+                &nothing,
+                Duration::ZERO,
+            )
+            .map_err(|reason| reason.refusal(&name))?;
         }
         let devices = &checked[..];
         let terms = LeaseTerms {
@@ -191,8 +202,15 @@ impl<'a> Service<'a> {
         let gpu = find(&self.gpus, device)?;
         let name = format!("GPU {} ({device})", gpu.device.index());
         let in_force = lease.settings.with(settings);
-        self.check(&asker.account, gpu, lease.kind, &in_force, lease.age)
-            .map_err(|reason| reason.refusal(&name))?;
+        self.check(
+            &asker.owner,
+            &asker.account,
+            gpu,
+            lease.kind,
+            &in_force,
+            lease.age,
+        )
+        .map_err(|reason| reason.refusal(&name))?;
         self.log_write(
             asker,
             "apply",

@@ -3,22 +3,119 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
+use sweetspot_device::Settings;
+use sweetspot_service::load_policy;
+use sweetspot_service::policy::SlurmPolicy;
+use sweetspot_session::slurm_job::{
+    self, AsUser, HookContext, HookResult, JobEnvironment, JobProgress,
+};
 use sweetspot_session::{
-    SlurmOptions, SlurmRequest, Sweep, answer_probe, reject_queued_jobs, was_started_on_slurm,
+    ChoiceQuery, ChoiceStore, SessionError, SlurmOptions, SlurmRequest, Sweep, answer_probe,
+    reject_queued_jobs, was_started_on_slurm,
 };
 use sweetspot_study::{Definition, Outline};
 
-use crate::args::{ExecutorName, SlurmArgs, SlurmCommand, SlurmSweepArgs, SweepArgs};
+use crate::args::{
+    ExecutorName, SlurmArgs, SlurmChoiceArgs, SlurmCommand, SlurmHookArgs, SlurmSweepArgs,
+    SweepArgs,
+};
+use crate::documents::print;
 use crate::exit::Outcome;
+use crate::messages::{print_error, print_warning};
 use crate::progress::ProgressDisplay;
 
 /// Runs `sweetspot slurm`.
 pub fn run(args: &SlurmArgs) -> Result<Outcome> {
     match &args.command {
         SlurmCommand::Probe { folder } => answer_probe(folder)?,
-        SlurmCommand::Prolog(_) | SlurmCommand::Epilog(_) => {}
+        SlurmCommand::Prolog(args) => run_hook("prolog", args, slurm_job::prolog),
+        SlurmCommand::Epilog(args) => run_hook("epilog", args, slurm_job::epilog),
+        SlurmCommand::WriteRecord { file } => slurm_job::write_user_record(file)
+            .with_context(|| format!("cannot write {}", file.display()))?,
+        SlurmCommand::Choice(args) => print(serde_json::to_string(&find_choice(args))?)?,
     }
     Ok(Outcome::DONE)
+}
+
+/// The choice that `tune` stored for an objective, in the user's folder or in that of the site.
+fn find_choice(args: &SlurmChoiceArgs) -> Option<Settings> {
+    let query = ChoiceQuery {
+        gpu: args.gpu.clone(),
+        gpus: args.gpus,
+        objective: args.objective.clone(),
+        workload: args.workload.clone(),
+    };
+    let own = ChoiceStore::of_user().and_then(|store| query.find(store.folder()));
+    own.or_else(|| query.find(args.folder.as_deref()?))
+}
+
+/// A hook of Slurm.
+type Hook = fn(&JobEnvironment, &HookContext<'_>) -> Result<HookResult, SessionError>;
+
+/// Runs a hook. It never fails: Slurm takes a node out of service whose Prolog or Epilog fails, and a user could do that to
+/// all nodes with a bad comment.
+fn run_hook(name: &str, args: &SlurmHookArgs, hook: Hook) {
+    let Some(job) = JobEnvironment::read(|name| std::env::var(name).ok()) else {
+        print_error(&format!(
+            "slurm {name}: the variables SLURM_JOB_ID and SLURM_JOB_UID are missing: let Slurm call it as its Prolog or Epilog"
+        ));
+        return;
+    };
+    let policy = match load_policy(&args.policy) {
+        Ok(policy) => policy.slurm().clone(),
+        Err(error) => {
+            print_warning(&format!("slurm {name}: {error}; refused jobs run"));
+            SlurmPolicy::default()
+        }
+    };
+    let as_user = AsUser {
+        program: std::env::current_exe().unwrap_or_else(|_| PathBuf::from("sweetspot")),
+    };
+    let context = HookContext {
+        socket: &args.socket,
+        policy: &policy,
+        as_user: &as_user,
+    };
+    let result = match hook(&job, &context) {
+        Ok(result) => result,
+        Err(error) => {
+            print_error(&format!("slurm {name}: job {}: {error}", job.id));
+            return;
+        }
+    };
+    for message in &result.messages {
+        print_warning(&format!("slurm {name}: {message}"));
+    }
+    let Some(record) = result.record else {
+        return;
+    };
+    if result.cancels_job {
+        call_slurm("scancel", &[job.id.to_string()]);
+    }
+    if policy.admin_comment && (result.cancels_job || record.progress == JobProgress::Ended) {
+        let comment = format!("AdminComment={}", record.summary());
+        call_slurm(
+            "scontrol",
+            &["update".to_owned(), format!("JobId={}", job.id), comment],
+        );
+    }
+    if let Err(error) = as_user.write_record(&job, &record) {
+        print_warning(&format!(
+            "slurm {name}: job {}: the record is not in the folder of the job: {error}",
+            job.id
+        ));
+    }
+}
+
+/// Calls a command of Slurm about a job; a failure is reported and has no other consequence.
+fn call_slurm(program: &str, words: &[String]) {
+    let output = std::process::Command::new(program).args(words).output();
+    let problem = match output {
+        Ok(output) if output.status.success() => return,
+        Ok(output) => String::from_utf8_lossy(&output.stderr).trim().to_owned(),
+        Err(error) => error.to_string(),
+    };
+    print_warning(&format!("`{program}` failed: {problem}"));
 }
 
 /// The user's options about Slurm.

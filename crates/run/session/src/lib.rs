@@ -17,6 +17,7 @@
 pub mod budget;
 pub mod hold;
 pub mod measure;
+pub mod slurm_job;
 
 mod devices;
 mod doctor;
@@ -52,4 +53,6 @@ pub use sweep::{
     SweepOptions, SweepTime, TimeLeft, all_runs_succeeded, answer_probe, reject_queued_jobs,
     was_started_on_slurm,
 };
-pub use tune::{ChoiceError, ChoiceStore, TuneError, TunedCommand, TunedCommandResult, tune};
+pub use tune::{
+    ChoiceError, ChoiceQuery, ChoiceStore, TuneError, TunedCommand, TunedCommandResult, tune,
+};

@@ -47,7 +47,9 @@ pub use run::{GuardArgs, RunArgs};
 pub use serve::{PolicyArgs, PolicyCommand, RootGuardArgs, ServeArgs};
 pub use shared::{AsRootArg, MAX_TABLE_BYTES, SudoArgs, parse_network};
 pub use simulate::{SimWorkloadArgs, SimulateArgs};
-pub use slurm::{ExecutorName, SlurmArgs, SlurmCommand, SlurmHookArgs, SlurmSweepArgs};
+pub use slurm::{
+    ExecutorName, SlurmArgs, SlurmChoiceArgs, SlurmCommand, SlurmHookArgs, SlurmSweepArgs,
+};
 pub use study::{StudyArgs, StudyCommand, TaskArgs};
 pub use sweep::SweepArgs;
 pub use tune::TuneArgs;

@@ -87,12 +87,38 @@ pub enum SlurmCommand {
     Prolog(SlurmHookArgs),
     /// Restore the GPUs of a job and record their energy; runs as root after the job.
     Epilog(SlurmHookArgs),
+    /// Print the settings that `tune` chose, as the user of a job; the prolog runs it itself.
+    #[command(hide = true)]
+    Choice(SlurmChoiceArgs),
+    /// Write the record of a job from standard input, as the user of a job; the hooks run it themselves.
+    #[command(hide = true)]
+    WriteRecord {
+        /// The file to write.
+        file: PathBuf,
+    },
     /// Answer the first job of a study; `sweep` submits it itself.
     #[command(hide = true)]
     Probe {
         /// The folder with the question.
         folder: PathBuf,
     },
+}
+
+/// The flags of the search for a stored choice.
+#[derive(Debug, Args)]
+pub struct SlurmChoiceArgs {
+    /// The objective.
+    pub objective: String,
+    /// The product name of the GPUs.
+    pub gpu: String,
+    /// The number of GPUs.
+    pub gpus: usize,
+    /// A folder with choices besides that of the user.
+    #[arg(long)]
+    pub folder: Option<PathBuf>,
+    /// A part of the workload's name.
+    #[arg(long)]
+    pub workload: Option<String>,
 }
 
 /// The flags of `slurm prolog` and `slurm epilog`.
