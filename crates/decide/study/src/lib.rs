@@ -14,6 +14,7 @@ mod batch_costs;
 mod configuration;
 mod definition;
 mod error;
+mod nodes;
 mod outline;
 mod places;
 mod plan;
@@ -36,6 +37,7 @@ pub use batch_costs::{BatchCosts, Scaling, WAITING_PHASES};
 pub use configuration::{Axis, BATCH_PARAMETER, Configuration};
 pub use definition::{AxisText, Definition, DefinitionError};
 pub use error::StudyError;
+pub use nodes::{NodeDifference, NodeResult};
 pub use outline::{
     AddedRuns, Outline, ReferenceFailed, RepeatsError, SweepProgress, format_gpu_list,
 };

@@ -7,7 +7,7 @@ use sweetspot_device::Settings;
 use sweetspot_service::load_policy;
 use sweetspot_service::policy::SlurmPolicy;
 use sweetspot_session::slurm_job::{
-    self, AsUser, HookContext, HookResult, JobEnvironment, JobProgress,
+    self, AsUser, HookContext, HookResult, JobEnvironment, JobProgress, JobRecord,
 };
 use sweetspot_session::{
     ChoiceQuery, ChoiceStore, SessionError, SlurmOptions, SlurmRequest, Sweep, answer_probe,
@@ -90,14 +90,10 @@ fn run_hook(name: &str, args: &SlurmHookArgs, hook: Hook) {
         return;
     };
     if result.cancels_job {
-        call_slurm("scancel", &[job.id.to_string()]);
+        report_failure("scancel", call_slurm("scancel", &[job.id.to_string()]));
     }
-    if policy.admin_comment && (result.cancels_job || record.progress == JobProgress::Ended) {
-        let comment = format!("AdminComment={}", record.summary());
-        call_slurm(
-            "scontrol",
-            &["update".to_owned(), format!("JobId={}", job.id), comment],
-        );
+    if policy.admin_comment {
+        write_admin_comment(job.id, &record);
     }
     if let Err(error) = as_user.write_record(&job, &record) {
         print_warning(&format!(
@@ -107,15 +103,42 @@ fn run_hook(name: &str, args: &SlurmHookArgs, hook: Hook) {
     }
 }
 
-/// Calls a command of Slurm about a job; a failure is reported and has no other consequence.
-fn call_slurm(program: &str, words: &[String]) {
-    let output = std::process::Command::new(program).args(words).output();
-    let problem = match output {
-        Ok(output) if output.status.success() => return,
-        Ok(output) => String::from_utf8_lossy(&output.stderr).trim().to_owned(),
-        Err(error) => error.to_string(),
-    };
-    print_warning(&format!("`{program}` failed: {problem}"));
+/// Writes what happened to a job to its admin comment. The controller refuses that for a job that has ended; the
+/// accounting database accepts it, where there is one.
+fn write_admin_comment(job: u64, record: &JobRecord) {
+    let comment = format!("AdminComment={}", record.summary());
+    if record.progress == JobProgress::Running {
+        let words = ["update".to_owned(), format!("JobId={job}"), comment];
+        report_failure("scontrol", call_slurm("scontrol", &words));
+        return;
+    }
+    let words = [
+        "-i",
+        "modify",
+        "job",
+        "where",
+        &format!("jobid={job}"),
+        "set",
+        &comment,
+    ];
+    let words: Vec<String> = words.iter().map(ToString::to_string).collect();
+    report_failure("sacctmgr", call_slurm("sacctmgr", &words));
+}
+
+/// Calls a command of Slurm about a job, and returns why it failed.
+fn call_slurm(program: &str, words: &[String]) -> Result<(), String> {
+    match std::process::Command::new(program).args(words).output() {
+        Ok(output) if output.status.success() => Ok(()),
+        Ok(output) => Err(String::from_utf8_lossy(&output.stderr).trim().to_owned()),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// Reports that a command of Slurm failed, which has no other consequence.
+fn report_failure(program: &str, called: Result<(), String>) {
+    if let Err(problem) = called {
+        print_warning(&format!("`{program}` failed: {problem}"));
+    }
 }
 
 /// The user's options about Slurm.

@@ -37,6 +37,7 @@ mod schemas;
 mod service;
 mod signals;
 mod simulate;
+mod slurm;
 mod sudo;
 mod sweep;
 mod terminal;

@@ -61,7 +61,7 @@ pub fn prolog(job: &JobEnvironment, context: &HookContext<'_>) -> Result<HookRes
     let asks_nothing = matches!(request, Ok(None));
     let records = open_records(job, context)?;
     let mut messages = release_left(&records, job, context);
-    if job.gpus.is_empty() && asks_nothing || asks_nothing && !context.policy.all_jobs {
+    if asks_nothing && (job.gpus.is_empty() || !context.policy.all_jobs) {
         return Ok(HookResult {
             messages,
             ..HookResult::NOTHING

@@ -134,7 +134,7 @@ impl JobRecords {
 
     /// The record of a job; `None` if there is none, or if it cannot be read.
     pub fn read(&self, job: u64) -> Option<JobRecord> {
-        let text = sweetspot_input::read_bytes(&self.file(job), MAX_BYTES).ok()?;
+        let text = sweetspot_input::read_bytes(self.file(job), MAX_BYTES).ok()?;
         let record: JobRecord = serde_json::from_slice(&text).ok()?;
         (record.schema == JOB_SCHEMA && record.job == job).then_some(record)
     }

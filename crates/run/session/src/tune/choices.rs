@@ -184,7 +184,7 @@ impl ChoiceQuery {
     pub fn find(&self, folder: &Path) -> Option<Settings> {
         let entries = std::fs::read_dir(folder).ok()?.flatten();
         let answers = entries.filter_map(|entry| {
-            let text = sweetspot_input::read_text(&entry.path(), MAX_CHOICE_BYTES).ok()?;
+            let text = sweetspot_input::read_text(entry.path(), MAX_CHOICE_BYTES).ok()?;
             let stored: StoredChoice = serde_json::from_str(&text).ok()?;
             let changed = entry.metadata().and_then(|data| data.modified()).ok()?;
             (stored.schema == SCHEMA && self.matches(&stored.job))

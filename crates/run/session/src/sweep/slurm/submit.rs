@@ -8,6 +8,9 @@ use super::{Placement, SlurmError};
 use crate::SessionError;
 use crate::observer::Observer;
 
+/// Runs and the node that is asked for; `None` if Slurm chooses.
+type PlacedRuns = (Option<String>, Vec<u64>);
+
 impl Execution<'_> {
     /// Submits missing runs, as many as there is room for, and returns whether none is missing any more.
     pub(super) fn submit_missing(
@@ -75,7 +78,7 @@ impl Execution<'_> {
     }
 
     /// The runs for each node that is asked for.
-    fn place(&mut self, runs: &[u64]) -> Result<Vec<(Option<String>, Vec<u64>)>, SessionError> {
+    fn place(&mut self, runs: &[u64]) -> Result<Vec<PlacedRuns>, SessionError> {
         match self.sweep.options.placement() {
             Placement::Any => return Ok(vec![(None, runs.to_vec())]),
             Placement::Pinned => return Ok(vec![(self.sweep.node.clone(), runs.to_vec())]),
@@ -92,7 +95,7 @@ impl Execution<'_> {
         if self.nodes.is_empty() {
             return Err(SlurmError::NoNodes.into());
         }
-        let mut placed: Vec<(Option<String>, Vec<u64>)> = self
+        let mut placed: Vec<PlacedRuns> = self
             .nodes
             .iter()
             .map(|node| (Some(node.clone()), Vec::new()))
