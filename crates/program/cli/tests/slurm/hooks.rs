@@ -128,8 +128,10 @@ fn caps_nest(site: &Site) {
         read("above")
     );
     // The user has the record too.
-    let copy: Value = serde_json::from_str(&read(&format!("sweetspot-{job}-n1.json"))).unwrap();
-    assert_eq!(copy, record);
+    let copy = format!("sweetspot-{job}-n1.json");
+    wait_for("the copy of the user", || {
+        serde_json::from_str::<Value>(&read(&copy)).is_ok_and(|copy| copy == record)
+    });
     assert!(
         site.shown(&job)
             .contains("AdminComment=sweetspot: power cap 200 W"),

@@ -275,12 +275,13 @@ fn find_gpus(indices: &[u32]) -> Result<Vec<JobGpu>, SessionError> {
     let mut found = Vec::new();
     for mut gpu in all_gpus(open_host()?.as_ref())? {
         let descriptor = gpu.descriptor().clone();
-        if descriptor.parent.is_some() || gpu.is_lost() || !indices.contains(&gpu.index()) {
+        let index = device_number(gpu.pci_address().as_deref()).unwrap_or_else(|| gpu.index());
+        if descriptor.parent.is_some() || gpu.is_lost() || !indices.contains(&index) {
             continue;
         }
         let counter = gpu.read(SensorKind::EnergyCounter).ok();
         found.push(JobGpu {
-            index: gpu.index(),
+            index,
             uuid: descriptor.id,
             name: descriptor.name,
             counter_at_start_j: counter.and_then(|reading| match reading.amount {
@@ -291,6 +292,18 @@ fn find_gpus(indices: &[u32]) -> Result<Vec<JobGpu>, SessionError> {
         });
     }
     Ok(found)
+}
+
+/// The number N of a GPU's device file `/dev/nvidiaN`, by which Slurm names it; NVML may count in another order. `None` if
+/// the driver does not tell, as on a simulated host.
+fn device_number(pci_address: Option<&str>) -> Option<u32> {
+    let address = pci_address?.to_lowercase();
+    let file = format!("/proc/driver/nvidia/gpus/{address}/information");
+    let text = std::fs::read_to_string(file).ok()?;
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix("Device Minor:"));
+    line?.trim().parse().ok()
 }
 
 /// The time in seconds since 1970.

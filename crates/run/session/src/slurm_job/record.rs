@@ -43,7 +43,7 @@ pub enum JobOutcome {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct JobGpu {
-    /// The index of the GPU on its node.
+    /// The number by which Slurm names the GPU on its node.
     pub index: u32,
     /// The UUID of the GPU.
     pub uuid: DeviceId,
