@@ -89,6 +89,7 @@ fn caps_of_jobs_are_set_on_their_gpus_alone_and_restored() {
     caps_nest(&site);
     every_ending_restores(&site);
     what_is_not_allowed_is_refused_and_the_job_runs(&site);
+    a_very_long_comment_is_refused(&site);
     a_stored_choice_answers_an_objective(&site);
     a_crash_of_the_service_loses_nothing(&mut site);
     a_policy_can_cancel_refused_jobs(&site);
@@ -162,7 +163,6 @@ fn every_ending_restores(site: &Site) {
 
 /// A user outside the policy, a value outside the range, and injections.
 fn what_is_not_allowed_is_refused_and_the_job_runs(site: &Site) {
-    let long = format!("sweetspot:power-cap=200 {}", "x".repeat(10_000));
     let marker = site.home.join("marker");
     let injection = format!("sweetspot:power-cap=200; touch {}", marker.display());
     let cases = [
@@ -176,7 +176,6 @@ fn what_is_not_allowed_is_refused_and_the_job_runs(site: &Site) {
             "the character \\n",
         ),
         (ALLOWED, "sweetspot:power-cap=$(id)", "the character $"),
-        (ALLOWED, long.as_str(), "bytes"),
         (
             ALLOWED,
             "sweetspot:objective=energy",
@@ -192,11 +191,9 @@ fn what_is_not_allowed_is_refused_and_the_job_runs(site: &Site) {
         let reason = record["outcome"]["refused"].as_str();
         let reason = reason.unwrap_or_else(|| panic!("{comment}: {record}"));
         assert!(reason.contains(expected), "{comment}: {reason}");
-        assert!(
-            site.shown(job).contains("JobState=COMPLETED"),
-            "{}",
-            site.shown(job)
-        );
+        wait_for("the end of the job", || {
+            site.shown(job).contains("JobState=COMPLETED")
+        });
         let log = std::fs::read_to_string(site.cluster.path("jobs/n1/log.jsonl")).unwrap();
         let is_it =
             |line: &str| line.contains("\"refused\"") && line.contains(&format!("\"job\":{job},"));
@@ -210,6 +207,29 @@ fn what_is_not_allowed_is_refused_and_the_job_runs(site: &Site) {
             .slurm(&["sinfo", "--noheader", "--format=%t"])
             .contains("idle")
     );
+}
+
+/// Slurm itself accepts no comment of 10 kB, so the prolog is called without it.
+fn a_very_long_comment_is_refused(site: &Site) {
+    let comment = format!("sweetspot:power-cap=200 {}", "x".repeat(10_000));
+    for hook in ["prolog", "epilog"] {
+        let status = site
+            .cluster
+            .command(site.cluster.path(&format!("site-{hook}")), &site.home)
+            .envs([
+                ("SLURM_JOB_ID", "99999"),
+                ("SLURM_JOB_UID", "65534"),
+                ("SLURM_JOB_GPUS", "0"),
+                ("SLURMD_NODENAME", "n1"),
+                ("SLURM_JOB_COMMENT", &comment),
+            ])
+            .status();
+        assert!(status.unwrap().success());
+        assert_eq!(site.settings(), UNSET);
+    }
+    let record = site.record("99999");
+    let reason = record["outcome"]["refused"].as_str().unwrap();
+    assert!(reason.contains("the comment has 10024 bytes"), "{reason}");
 }
 
 /// What `tune` has chosen before.
