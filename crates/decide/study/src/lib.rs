@@ -14,6 +14,7 @@ mod batch_costs;
 mod configuration;
 mod definition;
 mod error;
+mod nodes;
 mod outline;
 mod places;
 mod plan;
@@ -37,6 +38,7 @@ pub use batch_costs::{BatchCosts, Scaling, WAITING_PHASES};
 pub use configuration::{Axis, BATCH_PARAMETER, Configuration};
 pub use definition::{AxisText, Definition, DefinitionError};
 pub use error::StudyError;
+pub use nodes::{NodeDifference, NodeResult};
 pub use outline::{
     AddedRuns, Outline, ReferenceFailed, RepeatsError, SweepProgress, format_gpu_list,
 };
@@ -45,13 +47,13 @@ pub use prior::PriorStudies;
 pub use results::{Point, Study, Subject, WorkloadInfo};
 pub use run::{
     DeviceEnergy, DevicePhase, Energies, Energy, EnergyOf, Failure, PhaseResult, ReducedCap,
-    RunEnding, RunRecord, RunResult, Status,
+    RunEnding, RunPlace, RunRecord, RunResult, Status,
 };
 pub use samples::{Column, Quantity, Series, read_samples, write_samples};
 pub use search::{PriorResults, SearchError, SearchProgress, StudySearch};
 pub use store::{
-    SCHEMA, Store, StoreError, StoredRuns, is_study, merge, read_plan_file, samples_file,
-    write_atomically, write_task,
+    JOBS, SCHEMA, Store, StoreError, StoredRuns, UNFINISHED, is_study, merge, read_plan_file,
+    samples_file, task_file, write_atomically, write_plan_file, write_task,
 };
 pub use template::{TemplateError, fill_placeholders, is_parameter_name, run_environment};
 pub use training::{TrainingError, TrainingLength};

@@ -1,6 +1,7 @@
 //! The description of a study before its first run.
 
 use sweetspot_decide::search::StrategyName;
+use sweetspot_stats::Seed;
 
 use crate::prior::read_prior_studies;
 use crate::{
@@ -115,6 +116,17 @@ impl Outline {
             created_unix_s: since.ok().map(|since| since.as_secs_f64()),
         };
         Ok((outline, prior))
+    }
+
+    /// Identifies the study among others: the results of another study that are in its folder are not its own. It stays
+    /// the same when runs are added.
+    pub fn identity(&self) -> String {
+        let created = self.created_unix_s.unwrap_or(0.0).to_bits();
+        let identity = Seed::new(self.plan.seed)
+            .number(created)
+            .label(&self.machine)
+            .label(&self.subject.workload.name);
+        format!("{:016x}", identity.get())
     }
 
     /// Adds runs, as if the study had been started with these values. Every run keeps its number and its seed.

@@ -234,6 +234,18 @@ pub struct ReducedCap {
     pub reason: Shortfall,
 }
 
+/// Where a run was made, if a scheduler chose the place.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunPlace {
+    /// The name of the node, as the scheduler or the machine itself calls it.
+    pub node: String,
+    /// The scheduler's name of the job; absent if no scheduler is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub job: Option<String>,
+    /// The UUIDs of the GPUs that the run could use.
+    pub gpus: Vec<DeviceId>,
+}
+
 /// One run of a study as it is stored: its result or failure, and warnings.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunRecord {
@@ -248,6 +260,9 @@ pub struct RunRecord {
     pub reduced_caps: Vec<ReducedCap>,
     /// The warnings to the user about the run.
     pub warnings: Vec<String>,
+    /// Where the run was made; absent if it was made on the machine of the sweep.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub place: Option<RunPlace>,
 }
 
 impl RunRecord {
@@ -259,6 +274,7 @@ impl RunRecord {
             started_unix_s: None,
             reduced_caps: Vec::new(),
             warnings: Vec::new(),
+            place: None,
         }
     }
 }

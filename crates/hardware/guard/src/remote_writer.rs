@@ -12,7 +12,7 @@ use crate::entry::LeaseKind;
 use crate::owner::Owner;
 use crate::protocol::{receive, send};
 use crate::refusal::{Refusal, RestoreError, RestoreOutcome};
-use crate::settings_protocol::{SETTINGS_PROTOCOL, SettingsReply, SettingsRequest};
+use crate::settings_protocol::{Job, SETTINGS_PROTOCOL, SettingsReply, SettingsRequest};
 use crate::writer::SettingsWriter;
 
 /// The longest wait for a reply. A driver may need some hundred milliseconds for a write.
@@ -20,6 +20,9 @@ const REPLY_TIMEOUT: Duration = Duration::from_secs(8);
 
 /// The longest time in which a service that was restarted is asked again.
 const RECONNECT_TIMEOUT: Duration = Duration::from_secs(8);
+
+/// The same where a scheduler waits for the end of a job's preparation.
+const JOB_RECONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The pause between two attempts to connect.
 const RECONNECT_PAUSE: Duration = Duration::from_millis(20);
@@ -34,6 +37,8 @@ pub struct RemoteWriter {
     leased: Vec<(DeviceId, Settings)>,
     /// The kind of the leases.
     kind: LeaseKind,
+    /// The scheduler's job for which settings are written; `None` for this process.
+    job: Option<Job>,
 }
 
 impl RemoteWriter {
@@ -46,6 +51,25 @@ impl RemoteWriter {
             patience: RECONNECT_TIMEOUT,
             leased: Vec::new(),
             kind: LeaseKind::Setting,
+            job: None,
+        }
+    }
+
+    /// Uses the service at this socket for a job of a scheduler; only root may do so. The leases belong to the job.
+    pub fn for_job(socket: &Path, job: Job) -> Self {
+        Self {
+            job: Some(job),
+            patience: JOB_RECONNECT_TIMEOUT,
+            ..Self::service(socket)
+        }
+    }
+
+    /// Ends all leases of the job, those of earlier processes too.
+    pub fn release_job(&mut self) -> Result<Vec<RestoreError>, Refusal> {
+        self.leased.clear();
+        match self.request(&SettingsRequest::Release)? {
+            SettingsReply::Released { problems } => Ok(problems),
+            other => Err(unexpected(&other)),
         }
     }
 
@@ -61,6 +85,7 @@ impl RemoteWriter {
             patience: Duration::ZERO,
             leased: Vec::new(),
             kind: LeaseKind::Setting,
+            job: None,
         }
     }
 
@@ -98,7 +123,7 @@ impl RemoteWriter {
         self.connection = Some(BufReader::new(stream));
         let hello = SettingsRequest::Hello {
             version: SETTINGS_PROTOCOL,
-            job: None,
+            job: self.job.clone(),
         };
         let mut first = vec![hello];
         if !self.leased.is_empty() {

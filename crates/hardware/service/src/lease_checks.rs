@@ -8,7 +8,7 @@ use sweetspot_quantity::Megahertz;
 
 use crate::caller::account_of;
 use crate::gpus::ServedGpu;
-use crate::policy::{Account, Denied, LeaseRequest, Right};
+use crate::policy::{Account, Denied, LeaseRequest, Right, SystemAccounts};
 use crate::requests::{Asker, EndedLease, Service};
 
 /// The most leases that are remembered after the service has ended them.
@@ -27,7 +27,8 @@ impl Service<'_> {
         let lease = leases.find(is_it);
         let lease = lease.ok_or_else(|| Refusal::NotLeased(device.clone()))?;
         let gpu = self.find(device)?;
-        let checked = self.check(&asker.account, gpu, lease.kind, &lease.settings, lease.age);
+        let (kind, settings) = (lease.kind, &lease.settings);
+        let checked = self.check(&asker.owner, &asker.account, gpu, kind, settings, lease.age);
         checked.map_err(|reason| {
             let reason = self.end_lease(device, &asker.owner, &reason.to_string());
             let device = device.clone();
@@ -40,12 +41,16 @@ impl Service<'_> {
     /// ceiling is a power cap alone. It holds for whoever uses the GPU, and as long as the user has the right to it.
     pub(crate) fn check(
         &self,
+        owner: &Owner,
         account: &Account,
         gpu: &ServedGpu,
         kind: LeaseKind,
         settings: &Settings,
         age: Duration,
     ) -> Result<(), Objection> {
+        if owner.job.is_some() {
+            return self.check_job(account, gpu, settings, age);
+        }
         if kind == LeaseKind::Ceiling && settings.only(Knob::PowerCap) != *settings {
             return Err(Objection::NotACeiling);
         }
@@ -81,6 +86,44 @@ impl Service<'_> {
         }
         let unshared = gpu.check_unshared(account.uid);
         unshared.map_err(Objection::Shared)
+    }
+
+    /// Checks whether the policy allows the user of a job these settings on a GPU that the scheduler has given to the job.
+    /// They are a ceiling for the job, whatever rights its user has to ceilings, and clocks may be limited too. Nobody
+    /// asks who uses the GPU: the scheduler has decided that.
+    fn check_job(
+        &self,
+        account: &Account,
+        gpu: &ServedGpu,
+        settings: &Settings,
+        age: Duration,
+    ) -> Result<(), Objection> {
+        let Some(policy) = &self.policy else {
+            return Ok(());
+        };
+        if let Some(default) = gpu
+            .overclocked_memory(settings)
+            .filter(|_| !account.is_root())
+        {
+            return Err(Objection::Overclocked(default));
+        }
+        let lease = LeaseRequest {
+            length: age,
+            shared: false,
+        };
+        let allowed = policy.settings(account, gpu.name(), settings, lease);
+        allowed.map_err(Objection::Policy)
+    }
+
+    /// The user of a job with all groups, which are looked up once: a directory of users may answer slowly.
+    pub(crate) fn job_account(&mut self, uid: u32) -> Account {
+        /// The most users that are remembered.
+        const MAX_ACCOUNTS: usize = 1024;
+        if self.job_accounts.len() >= MAX_ACCOUNTS {
+            self.job_accounts.clear();
+        }
+        let look_up = || SystemAccounts.account_of_id(uid);
+        self.job_accounts.entry(uid).or_insert_with(look_up).clone()
     }
 
     /// Checks whether the policy gives a user a right on a GPU.
@@ -122,13 +165,17 @@ impl Service<'_> {
     /// Ends leases that are over: their time has passed, another user's process uses the GPU, or the policy changed.
     pub fn check_leases(&mut self) {
         for lease in self.leases.summaries() {
+            let account = match (&lease.owner.job, lease.owner.uid) {
+                (Some(_), Some(uid)) => Some(self.job_account(uid)),
+                _ => account_of(&lease.owner),
+            };
             let gpu = self.find(&lease.device).ok();
-            let checked = match (gpu, account_of(&lease.owner)) {
-                // Leases of jobs were made by root, who ends them.
+            let checked = match (gpu, account) {
                 (Some(_), None) => Ok(()),
                 (Some(gpu), Some(account)) => {
                     let (kind, settings) = (lease.kind, &lease.settings);
-                    let checked = self.check(&account, gpu, kind, settings, lease.age);
+                    let owner = &lease.owner;
+                    let checked = self.check(owner, &account, gpu, kind, settings, lease.age);
                     checked.map_err(|reason| reason.to_string())
                 }
                 (None, _) => Err("the GPU is gone".to_owned()),

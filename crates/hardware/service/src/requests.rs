@@ -1,5 +1,6 @@
 //! Decides about requests: who may do it, whether it may be done now, and what is logged.
 
+use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
@@ -43,6 +44,8 @@ pub struct Service<'a> {
     pub(crate) audit: Audit,
     pub(crate) ended: Vec<EndedLease>,
     pub(crate) streamed: Vec<StreamedPower>,
+    /// The users of jobs, by their ids.
+    pub(crate) job_accounts: HashMap<u32, Account>,
 }
 
 impl<'a> Service<'a> {
@@ -61,6 +64,7 @@ impl<'a> Service<'a> {
             audit,
             ended: Vec::new(),
             streamed: Vec::new(),
+            job_accounts: HashMap::new(),
         }
     }
 
@@ -173,8 +177,15 @@ impl<'a> Service<'a> {
             checked.push(id.clone());
             let name = gpu.title();
             let nothing = Settings::default();
-            self.check(&asker.account, gpu, kind, &nothing, Duration::ZERO)
-                .map_err(|reason| reason.refusal(&name))?;
+            self.check(
+                &asker.owner,
+                &asker.account,
+                gpu,
+                kind,
+                &nothing,
+                Duration::ZERO,
+            )
+            .map_err(|reason| reason.refusal(&name))?;
         }
         let devices = &checked[..];
         let terms = LeaseTerms {
@@ -207,8 +218,15 @@ impl<'a> Service<'a> {
         let gpu = self.find(device)?;
         let name = gpu.title();
         let in_force = lease.settings.with(settings);
-        self.check(&asker.account, gpu, lease.kind, &in_force, lease.age)
-            .map_err(|reason| reason.refusal(&name))?;
+        self.check(
+            &asker.owner,
+            &asker.account,
+            gpu,
+            lease.kind,
+            &in_force,
+            lease.age,
+        )
+        .map_err(|reason| reason.refusal(&name))?;
         self.log_write(
             asker,
             "apply",

@@ -43,6 +43,7 @@ mod run_status;
 mod serve;
 mod sim_workload;
 mod simulate;
+mod slurm;
 mod study;
 mod sweep;
 mod terminal;
@@ -98,6 +99,7 @@ fn become_calling_user(cli: &Cli) -> Result<()> {
     let (changes_settings, as_root) = match &cli.command {
         Command::Serve(_)
         | Command::Policy(_)
+        | Command::Slurm(_)
         | Command::Restore
         | Command::Guard(_)
         | Command::RootGuard(_) => return Ok(()),
@@ -142,6 +144,7 @@ fn run_command(cli: Cli) -> Result<Outcome> {
             | Command::RootGuard(_)
             | Command::Serve(_)
             | Command::Policy(_)
+            | Command::Slurm(_)
             | Command::Restore
             | Command::SimWorkload(_)
     ) {
@@ -169,6 +172,7 @@ fn run_command(cli: Cli) -> Result<Outcome> {
         Command::Doctor(args) => doctor::run(&args),
         Command::Serve(args) => serve::run(&args),
         Command::Policy(args) => serve::run_policy(&args),
+        Command::Slurm(args) => slurm::run(&args),
         Command::Guard(args) => run::serve_guard(args),
         Command::RootGuard(args) => root_guard::run(&args),
         #[cfg(feature = "generate")]

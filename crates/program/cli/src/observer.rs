@@ -53,6 +53,7 @@ impl Observer for TerminalObserver {
                 self.show(elapsed, || text);
             }
             Status::Hold(live) => self.show(live.elapsed, || hold_text(live)),
+            Status::Queue(_) => {}
             Status::Budget(live) => self.show(live.elapsed, || budget_text(live)),
         }
     }

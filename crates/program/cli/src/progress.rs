@@ -7,7 +7,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use sweetspot_decide::Criteria;
 use sweetspot_quantity::{Joules, Seconds};
 use sweetspot_report::{configuration_text, duration_text};
-use sweetspot_session::{Observer, Status, TimeLeft};
+use sweetspot_session::{Observer, QueueSummary, Status, TimeLeft};
 use sweetspot_study::{Point, RunEnding, RunRecord, Study, SweepProgress, Task};
 
 use crate::confirm::ask_user_unless;
@@ -236,6 +236,14 @@ impl Observer for ProgressDisplay {
     }
 
     fn status(&mut self, status: &Status<'_>) {
+        if let Status::Queue(queue) = status {
+            self.current = queue_text(queue);
+            if let Some(bar) = &self.bar {
+                bar.set_style(style(SWEEP_AND_RUN_LINES));
+            }
+            self.show_run();
+            return;
+        }
         let Status::Measure {
             elapsed,
             power,
@@ -260,6 +268,16 @@ impl Observer for ProgressDisplay {
 
     fn note(&mut self, note: &str) {
         self.print_above(|| print_note(note));
+    }
+}
+
+/// Says how many jobs of a study run and wait, and why they wait.
+fn queue_text(queue: &QueueSummary) -> String {
+    let reason = queue.reasons.first().filter(|reason| !reason.is_empty());
+    let reason = reason.map_or(String::new(), |reason| format!(" ({reason})"));
+    match (queue.running, queue.pending) {
+        (running, 0) => format!("{running} jobs run"),
+        (running, pending) => format!("{running} jobs run, {pending} wait{reason}"),
     }
 }
 

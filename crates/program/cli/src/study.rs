@@ -172,9 +172,13 @@ fn delete_study(folder: &Path, yes: bool) -> Result<()> {
 pub fn run_task(args: &TaskArgs) -> Result<Outcome> {
     let (folder, outline) = read_plan_file(&args.plan)?;
     let sweep = Sweep::resume(&outline)?;
-    let Some(task) = outline.plan.task(args.id) else {
-        bail!("the plan in {} has no run {}", folder.display(), args.id);
-    };
+    let mut tasks = Vec::new();
+    for id in &args.ids {
+        let Some(task) = outline.plan.task(*id) else {
+            bail!("the plan in {} has no run {id}", folder.display());
+        };
+        tasks.push(task);
+    }
     check_read_only(&outline, args.read_only)?;
     let guard = GuardLauncher::new(&SudoArgs::default())?;
     let options = SweepOptions {
@@ -182,20 +186,26 @@ pub fn run_task(args: &TaskArgs) -> Result<Outcome> {
         ..SweepOptions::default()
     };
     let mut display = ProgressDisplay::new(Objective::Edp.into(), false);
-    let record = sweep.run_task(task, &folder, &options, &mut display);
+    let (mut files, mut all_succeeded) = (Vec::new(), true);
+    let done = sweep.run_tasks(&tasks, &folder, &options, &mut display, &mut |record| {
+        all_succeeded &= matches!(record.end, RunEnding::Done(_));
+        files.push(write_task(&outline, &folder, &record)?);
+        Ok(())
+    });
     display.clear_bar();
-    let record = match record {
+    for file in files {
+        print(format!("{}\n", file.display()))?;
+    }
+    match done {
         Err(SessionError::Sweep(SweepError::Interrupted { signal, .. })) => {
             return Ok(Outcome::interrupted_by(signal));
         }
-        record => record?,
-    };
-    let file = write_task(&folder, args.id, &record)?;
-    print(format!("{}\n", file.display()))?;
+        done => done?,
+    }
     let gather = format!(
         "sweetspot study gather {}",
         shell_word(&folder.display().to_string())
     );
     messages::print_next_step(Line::with_command("Add it to the study:", &gather));
-    Ok(Outcome::met(matches!(record.end, RunEnding::Done(_))))
+    Ok(Outcome::met(all_succeeded))
 }

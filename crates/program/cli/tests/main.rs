@@ -39,6 +39,7 @@ mod service;
 mod signals;
 mod simulate;
 mod simulated_meters;
+mod slurm;
 mod sudo;
 mod sweep;
 mod terminal;

@@ -51,6 +51,36 @@ pub struct Study {
     /// The result of the search; absent if the study runs every configuration.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub search: Option<Search>,
+    /// The nodes on which a scheduler made the runs, and how they compare; absent if the runs were made on one machine.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub nodes: Vec<Node>,
+}
+
+/// A node on which runs were made, compared with the same configurations on the other nodes.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Node {
+    /// The name of the node.
+    pub node: String,
+    /// The number of runs on the node.
+    pub runs: usize,
+    /// The relative difference of the time of runs; absent if no configuration ran on several nodes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub time: Option<NodeDifference>,
+    /// The relative difference of the energy of runs; absent if it is unknown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub energy: Option<NodeDifference>,
+}
+
+/// The difference between a node and the others, as a fraction.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct NodeDifference {
+    /// The mean difference; 0.02 means 2 % more than on the other nodes.
+    pub mean: f64,
+    /// The 95 % confidence interval of the difference; absent with too few runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ci95: Option<[f64; 2]>,
+    /// Whether the node differs from the others: more than chance explains, and by half a percent at least.
+    pub differs: bool,
 }
 
 /// The devices of a study.

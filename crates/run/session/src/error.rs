@@ -7,7 +7,7 @@ use crate::budget::BudgetError;
 use crate::hold::HoldError;
 use crate::host::DevicesError;
 use crate::measure::MeasureError;
-use crate::sweep::SweepError;
+use crate::sweep::{SlurmError, SweepError};
 use crate::tune::TuneError;
 
 /// Why a request of the user could not be carried out, grouped by subcommand.
@@ -25,6 +25,9 @@ pub enum SessionError {
     /// The sweep cannot begin or go on.
     #[error(transparent)]
     Sweep(#[from] SweepError),
+    /// The study cannot run on Slurm.
+    #[error(transparent)]
+    Slurm(#[from] SlurmError),
     /// The command cannot be tuned.
     #[error(transparent)]
     Tune(#[from] TuneError),

@@ -17,6 +17,7 @@
 pub mod budget;
 pub mod hold;
 pub mod measure;
+pub mod slurm_job;
 
 mod devices;
 mod doctor;
@@ -51,5 +52,11 @@ pub use observer::{Observer, Status};
 pub use prediction::{BestSetting, GpuPrediction, default_precision, predict_on_gpu};
 pub use run::{MeasuredRunResult, RunRequest, RunResult, run, run_measured};
 pub use study_origin::StudyOrigin;
-pub use sweep::{Sweep, SweepError, SweepOptions, SweepTime, TimeLeft, all_runs_succeeded};
-pub use tune::{ChoiceError, ChoiceStore, TuneError, TunedCommand, TunedCommandResult, tune};
+pub use sweep::{
+    JobCounts, Placement, QueueSummary, SlurmError, SlurmOptions, SlurmRequest, Sweep, SweepError,
+    SweepOptions, SweepTime, TimeLeft, all_runs_succeeded, answer_probe, reject_queued_jobs,
+    was_started_on_slurm,
+};
+pub use tune::{
+    ChoiceError, ChoiceQuery, ChoiceStore, TuneError, TunedCommand, TunedCommandResult, tune,
+};

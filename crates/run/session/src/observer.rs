@@ -5,7 +5,7 @@ use sweetspot_study::{RunRecord, SweepProgress, Task};
 
 use crate::budget::BudgetStatus;
 use crate::hold::HoldStatus;
-use crate::sweep::TimeLeft;
+use crate::sweep::{QueueSummary, TimeLeft};
 
 /// Shows the user the progress of a command. The default methods show nothing.
 pub trait Observer {
@@ -54,6 +54,8 @@ pub enum Status<'a> {
     },
     /// A program whose GPU is kept below a power cap.
     Hold(&'a HoldStatus),
+    /// The jobs of a study on Slurm.
+    Queue(&'a QueueSummary),
     /// GPUs that are kept together under a budget.
     Budget(&'a BudgetStatus),
 }

@@ -52,6 +52,9 @@ pub enum StoreError {
         /// The error that SQLite returned.
         problem: rusqlite::Error,
     },
+    /// The folder has the result of a run of another study.
+    #[error("{} is the result of another study: move it away", .0.display())]
+    OtherStudy(PathBuf),
     /// Two studies cannot be merged.
     #[error("{} cannot be merged with {}: {problem}", .one.display(), .other.display())]
     Merge {

@@ -21,7 +21,7 @@ use rustix::io::Errno;
 pub use error::StoreError;
 pub use merge::merge;
 pub use read::StoredRuns;
-pub use tasks::{read_plan_file, write_task};
+pub use tasks::{read_plan_file, task_file, write_plan_file, write_task};
 
 use crate::{AddedRuns, Outline, RunRecord, StudyError};
 
@@ -38,10 +38,12 @@ const LOCK: &str = "lock";
 const SAMPLES: &str = "samples";
 /// The name of the folder with the results of single runs that are not in the database yet.
 const TASKS: &str = "tasks";
+/// The name of the folder with what a scheduler's jobs need and leave.
+pub const JOBS: &str = "slurm";
 /// The name of the file from which single runs read the plan of the study.
 const PLAN: &str = "plan.json";
 /// The beginning of the name of a file that is not completely written yet.
-const UNFINISHED: &str = ".unfinished-";
+pub const UNFINISHED: &str = ".unfinished-";
 /// The maximum number of attempts to commit while another program has locked the database; each waits 10 s.
 const MAX_COMMIT_TRIES: u32 = 60;
 
@@ -93,7 +95,7 @@ impl Store {
         if !tasks::has_plan_file(folder, &outline) {
             tasks::write_plan_file(folder, &outline)?;
         }
-        store.gather()?;
+        store.gather(&outline)?;
         Ok(store)
     }
 
@@ -214,20 +216,6 @@ impl Store {
             .count()
     }
 
-    /// Moves the results of single runs from their files into the database, and returns their number.
-    pub fn gather(&mut self) -> Result<usize, StoreError> {
-        let found = tasks::read_tasks(&self.folder)?;
-        let runs: Vec<(u64, RunRecord)> = found
-            .iter()
-            .map(|(id, run, _)| (*id, run.clone()))
-            .collect();
-        self.record(&runs)?;
-        for (_, _, file) in &found {
-            let _ = std::fs::remove_file(file);
-        }
-        Ok(found.len())
-    }
-
     /// Deletes the study and its files, and its folder if it is then empty.
     pub fn delete(self) -> Result<(), StoreError> {
         let folder = self.folder.clone();
@@ -247,6 +235,13 @@ impl Store {
                 }
             }
             let _ = std::fs::remove_dir(&within);
+        }
+        // The records of a scheduler's jobs have nothing but what this program wrote.
+        let jobs = folder.join(JOBS);
+        match jobs.is_symlink() {
+            true => std::fs::remove_file(&jobs).map_err(fail)?,
+            false if jobs.is_dir() => std::fs::remove_dir_all(&jobs).map_err(fail)?,
+            false => {}
         }
         for name in [PLAN, "study.db-journal", LOCK, DATABASE] {
             let path = folder.join(name);

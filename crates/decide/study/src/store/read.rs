@@ -12,7 +12,7 @@ use super::validate::{check_outline, check_run};
 use super::{Store, StoreError};
 use crate::{
     DeviceEnergy, DevicePhase, Energies, Energy, EnergyOf, Failure, Outline, PhaseResult, Point,
-    ReducedCap, RunEnding, RunRecord, RunResult, Status, Study, Task,
+    ReducedCap, RunEnding, RunPlace, RunRecord, RunResult, Status, Study, Task,
 };
 
 /// How many runs of a study are stored, and when the last one started.
@@ -158,6 +158,10 @@ fn runs(connection: &Connection) -> Result<Vec<(u64, RunRecord)>> {
         "SELECT * FROM run_warning ORDER BY run, position",
         |row| row.get("text"),
     )?;
+    let mut places = match connection.table_exists(None, "run_place")? {
+        true => by_run(connection, "SELECT * FROM run_place", place)?,
+        false => BTreeMap::new(),
+    };
     let mut select = connection.prepare("SELECT * FROM run ORDER BY id")?;
     let rows = select.query_map([], |row| {
         let id: i64 = row.get("id")?;
@@ -190,6 +194,7 @@ fn runs(connection: &Connection) -> Result<Vec<(u64, RunRecord)>> {
             started_unix_s: row.get("started_unix_s")?,
             reduced_caps: enforced.remove(&id).unwrap_or_default(),
             warnings: warnings.remove(&id).unwrap_or_default(),
+            place: places.remove(&id).and_then(|mut places| places.pop()),
         };
         Ok((id as u64, run))
     })?;
@@ -234,6 +239,17 @@ fn device(row: &Row<'_>) -> Result<DeviceEnergy> {
         in_job: get(row, "in_job")?,
         energy: energy(row, "energy_j", "low_j", "high_j")?,
         method: get(row, "method")?,
+    })
+}
+
+/// Reads where a run was made from a row.
+fn place(row: &Row<'_>) -> Result<RunPlace> {
+    let gpus: String = get(row, "gpus")?;
+    let gpus = gpus.split(',').filter(|gpu| !gpu.is_empty());
+    Ok(RunPlace {
+        node: get(row, "node")?,
+        job: get(row, "job")?,
+        gpus: gpus.map(DeviceId::new).collect(),
     })
 }
 

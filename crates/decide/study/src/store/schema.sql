@@ -91,6 +91,15 @@ CREATE TABLE run_warning (
     PRIMARY KEY (run, position)
 ) WITHOUT ROWID;
 
+-- Where a run was made by a scheduler; the UUIDs of its GPUs are separated by commas. Studies of earlier versions, and
+-- those of one machine, lack rows or the whole table.
+CREATE TABLE run_place (
+    run  INTEGER PRIMARY KEY REFERENCES run (id),
+    node TEXT NOT NULL,
+    job  TEXT,
+    gpus TEXT NOT NULL
+);
+
 -- The means that most questions are about.
 CREATE VIEW result AS
 SELECT c.*, count(*) AS runs, sum(r.status <> 'ok') AS failed, avg(r.time_s) AS time_s,

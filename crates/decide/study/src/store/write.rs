@@ -5,8 +5,10 @@ use std::path::Path;
 use rusqlite::{Connection, ErrorCode, Result, Transaction, params};
 use serde::Serialize;
 
+use sweetspot_device::DeviceId;
+
 use super::{APPLICATION_ID, Outline, SCHEMA};
-use crate::{Axis, Energy, PhaseResult, RunEnding, RunRecord, RunResult};
+use crate::{Axis, Energy, PhaseResult, RunEnding, RunPlace, RunRecord, RunResult};
 
 /// Creates the database of a study without runs.
 pub fn create_database(path: &Path, outline: &Outline) -> Result<()> {
@@ -101,7 +103,10 @@ pub fn is_busy(problem: &rusqlite::Error) -> bool {
 /// Deletes the failed runs and returns their number.
 pub fn delete_failed_runs(connection: &mut Connection) -> Result<usize> {
     let transaction = connection.transaction()?;
-    for table in ["run_enforced", "run_warning"] {
+    for table in ["run_enforced", "run_warning", "run_place"] {
+        if !transaction.table_exists(None, table)? {
+            continue;
+        }
         let sql =
             format!("DELETE FROM {table} WHERE run IN (SELECT id FROM run WHERE status <> 'ok')");
         transaction.execute(&sql, [])?;
@@ -179,10 +184,26 @@ fn insert_run(transaction: &Transaction<'_>, id: i64, run: &RunRecord) -> Result
             reason.trim_matches('"'),
         ])?;
     }
+    if let Some(place) = &run.place {
+        insert_place(transaction, id, place)?;
+    }
     match result {
         Some(result) => insert_result(transaction, id, result),
         None => Ok(()),
     }
+}
+
+/// Inserts where a run was made. A study of an earlier version gets the table for it.
+fn insert_place(transaction: &Transaction<'_>, id: i64, place: &RunPlace) -> Result<()> {
+    transaction.execute_batch(
+        "CREATE TABLE IF NOT EXISTS run_place
+         (run INTEGER PRIMARY KEY REFERENCES run (id), node TEXT NOT NULL, job TEXT, gpus TEXT NOT NULL)",
+    )?;
+    let gpus: Vec<&str> = place.gpus.iter().map(DeviceId::as_str).collect();
+    let mut insert =
+        transaction.prepare_cached("INSERT OR REPLACE INTO run_place VALUES (?1, ?2, ?3, ?4)")?;
+    insert.execute(params![id, place.node, place.job, gpus.join(",")])?;
+    Ok(())
 }
 
 /// Inserts the energy of each device, the phases and the reported values of a run.

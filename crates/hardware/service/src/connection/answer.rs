@@ -96,6 +96,8 @@ impl Connection {
                 self.refuse(service, "hello", Refusal::NotAllowed(text.to_owned()));
                 return;
             }
+            // What the job may set is what its user may set.
+            self.asker.account = service.job_account(job.uid);
             self.asker.owner = Owner::job(job.name, job.uid);
         }
         if let Language::Lines { greeted, .. } = &mut self.language {

@@ -1,6 +1,6 @@
 //! Users and groups: who asks, and which ids the names in a policy file have.
 
-use uzers::{get_group_by_name, get_user_by_name, get_user_groups};
+use uzers::{get_group_by_name, get_user_by_name, get_user_by_uid, get_user_groups};
 
 /// A user who asks for something, as the kernel knows the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,6 +46,20 @@ impl SystemAccounts {
             uid: user.uid(),
             groups,
         })
+    }
+}
+
+impl SystemAccounts {
+    /// The user of this id with all groups. A user who is not listed, or whose groups cannot be listed, has none: an
+    /// unknown group gives no rights.
+    pub fn account_of_id(&self, uid: u32) -> Account {
+        let known = get_user_by_uid(uid).and_then(|user| self.account(user.name().to_str()?));
+        known
+            .filter(|account| account.uid == uid)
+            .unwrap_or(Account {
+                uid,
+                groups: Vec::new(),
+            })
     }
 }
 

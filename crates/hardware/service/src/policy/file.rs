@@ -7,6 +7,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::rule::Rule;
 use super::rule_keys::read_rule;
+use super::slurm::{SlurmPolicy, read_slurm};
 use super::values::quote;
 use super::{Accounts, PolicyError};
 
@@ -30,12 +31,12 @@ pub(super) struct PolicyFile<'a> {
     text: &'a str,
 }
 
-/// Reads all rules of a policy file; `name` is the file's name in messages.
-pub(super) fn read_rules(
+/// Reads all rules of a policy file, and what it says about jobs of Slurm; `name` is the file's name in messages.
+pub(super) fn read_policy(
     name: &str,
     text: &str,
     accounts: &dyn Accounts,
-) -> Result<Vec<Rule>, PolicyError> {
+) -> Result<(Vec<Rule>, SlurmPolicy), PolicyError> {
     let file = PolicyFile { name, text };
     let table = DeTable::parse(text).map_err(|error| {
         let message = error.message().lines().collect::<Vec<_>>().join(", ");
@@ -43,13 +44,18 @@ pub(super) fn read_rules(
         file.error(&span, None, format!("not valid TOML: {message}"))
     })?;
     let mut rules = Vec::new();
+    let mut slurm = SlurmPolicy::default();
     for entry in entries(table.get_ref()) {
+        if entry.key == "slurm" {
+            slurm = read_slurm(file, &entry)?;
+            continue;
+        }
         if entry.key != "allow" {
             return Err(file.error(
                 &entry.span,
                 None,
                 format!(
-                    "unknown key {}: the keys of a rule come after a line `[[allow]]`, and nothing else may be there",
+                    "unknown key {}: the keys of a rule come after a line `[[allow]]`, and beside rules only `[slurm]` may be there",
                     quote(entry.key)
                 ),
             ));
@@ -68,7 +74,7 @@ pub(super) fn read_rules(
             rules.push(read_rule(file, item.span(), keys, accounts)?);
         }
     }
-    Ok(rules)
+    Ok((rules, slurm))
 }
 
 /// The keys and values of a table in the order of the file, so that the first mistake in the file is the one that is

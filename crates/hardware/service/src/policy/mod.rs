@@ -18,6 +18,7 @@ mod file;
 mod load;
 mod rule;
 mod rule_keys;
+mod slurm;
 mod source;
 mod values;
 
@@ -27,6 +28,7 @@ pub use denied::{Denied, DeniedGpu};
 pub use error::PolicyError;
 pub use explain::explain;
 pub use rule::{Gpu, Right};
+pub use slurm::{JOBS_FOLDER, SlurmPolicy};
 pub use source::PolicySource;
 
 use std::time::Duration;
@@ -47,6 +49,7 @@ pub const MAX_LEASE: Duration = Duration::from_secs(24 * 3600);
 pub struct Policy {
     source: PolicySource,
     rules: Vec<Rule>,
+    slurm: SlurmPolicy,
 }
 
 impl Policy {
@@ -60,17 +63,25 @@ impl Policy {
                 group_exists: group.is_some(),
             },
             rules: vec![Rule::for_default_group(group)],
+            slurm: SlurmPolicy::default(),
         }
     }
 
     /// Reads a policy from the text of a file; `name` is the file's name in messages.
     pub fn from_text(text: &str, name: &str, accounts: &dyn Accounts) -> Result<Self, PolicyError> {
+        let (rules, slurm) = file::read_policy(name, text, accounts)?;
         Ok(Self {
             source: PolicySource::File {
                 file: name.to_owned(),
             },
-            rules: file::read_rules(name, text, accounts)?,
+            rules,
+            slurm,
         })
+    }
+
+    /// What happens to jobs of Slurm.
+    pub const fn slurm(&self) -> &SlurmPolicy {
+        &self.slurm
     }
 
     /// Where the policy comes from: a file, or built in.

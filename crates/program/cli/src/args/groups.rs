@@ -17,7 +17,10 @@ const GROUPS: [(&str, &[&str]); 6] = [
         "Simulate",
         &["simulate", "sim-workload", "fit", "replay", "reproduce"],
     ),
-    ("Administer", &["serve", "policy", "restore", "task"]),
+    (
+        "Administer",
+        &["serve", "policy", "slurm", "restore", "task"],
+    ),
 ];
 
 /// The examples in the help of the program.

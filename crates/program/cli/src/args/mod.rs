@@ -19,6 +19,7 @@ mod run;
 mod serve;
 mod shared;
 mod simulate;
+mod slurm;
 mod study;
 mod sweep;
 mod tune;
@@ -47,6 +48,9 @@ pub use run::{GuardArgs, RunArgs};
 pub use serve::{PolicyArgs, PolicyCommand, RootGuardArgs, ServeArgs};
 pub use shared::{AsRootArg, MAX_TABLE_BYTES, SudoArgs, parse_network};
 pub use simulate::{SimWorkloadArgs, SimulateArgs};
+pub use slurm::{
+    ExecutorName, SlurmArgs, SlurmChoiceArgs, SlurmCommand, SlurmHookArgs, SlurmSweepArgs,
+};
 pub use study::{StudyArgs, StudyCommand, TaskArgs};
 pub use sweep::SweepArgs;
 pub use tune::TuneArgs;
@@ -106,6 +110,7 @@ pub enum Command {
     Doctor(DoctorArgs),
     Serve(ServeArgs),
     Policy(PolicyArgs),
+    Slurm(SlurmArgs),
     #[command(hide = true)]
     Guard(GuardArgs),
     #[command(hide = true)]

@@ -67,17 +67,18 @@ pub enum StudyCommand {
     },
 }
 
-/// Execute a single run of a study, for batch systems.
+/// Execute single runs of a study, for batch systems.
 ///
-/// Some batch systems start each run as a job. Writes the result to tasks/ID.json and the power samples to
+/// Batch systems start runs as jobs. Writes each result to tasks/ID.json and the power samples to
 /// samples/ID.parquet in the study's folder; `study gather` and `sweep --resume` add them to the study.
 #[derive(Debug, Args)]
 pub struct TaskArgs {
     /// The folder of the study, or its plan.json.
     pub plan: PathBuf,
 
-    /// The number of the run in the plan.
-    pub id: u64,
+    /// The numbers of the runs in the plan.
+    #[arg(required = true, value_name = "ID")]
+    pub ids: Vec<u64>,
 
     /// Never change a device setting (also SWEETSPOT_READ_ONLY=1).
     #[arg(long)]

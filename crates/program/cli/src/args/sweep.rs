@@ -16,6 +16,7 @@ use super::shared::{
     CriteriaArgs, ExportArgs, PreferArgs, SudoArgs, TrainingArgs, WorkArgs, parse_network,
     parse_positive_seconds,
 };
+use super::slurm::SlurmSweepArgs;
 
 /// Try power caps, clocks or batch sizes, and recommend the best.
 ///
@@ -219,6 +220,9 @@ pub struct SweepArgs {
     pub yes: bool,
 
     #[command(flatten)]
+    pub slurm: SlurmSweepArgs,
+
+    #[command(flatten)]
     pub export: ExportArgs,
 
     #[command(flatten)]
@@ -284,4 +288,5 @@ Examples:
   sweetspot sweep --simulate v100 --network resnet50
   sweetspot sweep --simulate tesla_p100 --network vgg16 --infer --core-clock all
   sweetspot sweep --node node_power_capping_2023 --network xception --gpus 1,8 --energy-of node
-  sweetspot sweep --simulate v100 --network resnet50 --export-json study.json --export-csv -";
+  sweetspot sweep --simulate v100 --network resnet50 --export-json study.json --export-csv -
+  sweetspot sweep --executor slurm --slurm '--partition=gpu --gres=gpu:1' --max-jobs 8 -- python train.py";

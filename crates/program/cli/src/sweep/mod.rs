@@ -50,7 +50,7 @@ pub fn run(args: Box<SweepArgs>) -> Result<Outcome> {
     // All sweeps are checked before the first one starts.
     let mut sweeps = Vec::new();
     for definition in definition_per_network(&args, definition) {
-        sweeps.push(Sweep::prepare(&definition)?);
+        sweeps.push(crate::slurm::prepare(&args, &definition)?);
     }
     let documents = Documents::open(args.export.requested())?;
     if sweeps.len() > 1 && (args.study.is_some() || !documents.is_empty()) {
@@ -113,7 +113,7 @@ fn resume(args: &SweepArgs, study: &Path) -> Result<Outcome> {
     if !added.is_empty() {
         outline.add_runs(&added)?;
     }
-    let sweep = Sweep::resume(&outline)?;
+    let sweep = crate::slurm::resume(args, &outline, store.folder())?;
     if sweep.uses_other_gpus() {
         print_note("the study is resumed on other GPUs of the same model than it was started on");
     }

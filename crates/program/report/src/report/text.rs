@@ -11,7 +11,7 @@ use crate::analysis::groups::GroupedMeans;
 use crate::analysis::ranges::{BetterRanges, better_ranges};
 use crate::analysis::view::StudyView;
 use crate::settings::{axis_name, setting};
-use crate::study::{batch_tables, rows, shortfalls, title};
+use crate::study::{batch_tables, node_warning, nodes_table, rows, shortfalls, title};
 use crate::text::{Line, Role, Text};
 
 /// The number of rows of a long table that a terminal shows.
@@ -31,6 +31,7 @@ pub fn report_text(study: &Study, criteria: &Criteria, grouped: Option<&GroupedM
         parts.insert(2, accuracy.text.into());
     }
     parts.extend(batch_tables(study));
+    parts.extend(nodes_table(study).map(Text::from));
     if let Some(grouped) = grouped {
         parts.push(grouped.sentence(&view).into());
         parts.push(grouped.rows(&view, MAX_ROWS).into());
@@ -175,5 +176,6 @@ fn problems(view: &StudyView<'_>) -> Option<String> {
             ));
         }
     }
+    lines.extend(node_warning(study));
     (!lines.is_empty()).then(|| lines.join("\n"))
 }

@@ -15,7 +15,7 @@ use crate::figure::{Timeline, number};
 use crate::html::{change_cell, contents, figures, page, table};
 use crate::settings::heading;
 use crate::study::batches::whole_batch_tables;
-use crate::study::{failures, shortfalls, title};
+use crate::study::{failures, node_warning, shortfalls, title};
 use crate::wording::format_percent;
 
 /// The parts of a page in addition to a study's results.
@@ -201,6 +201,7 @@ fn problems(study: &Study) -> Markup {
     let problems: Vec<String> = failures(study)
         .into_iter()
         .chain(shortfalls(study))
+        .chain(node_warning(study))
         .collect();
     html! {
         @if !problems.is_empty() {

@@ -12,6 +12,7 @@ use sweetspot_quantity::Ratio;
 use sweetspot_study::{Axis, Configuration, Point, Study};
 
 use super::batch_json;
+use super::nodes::nodes_json;
 use crate::analysis::recommendation::Recommendation;
 use crate::analysis::view::StudyView;
 
@@ -79,6 +80,7 @@ pub fn study_json(study: &Study, criteria: &Criteria) -> document::Study {
         accuracy_choice: batch_json::accuracy(study, criteria),
         pareto: comparison.pareto(&Aim::TIME_AND_ENERGY),
         search: search(study),
+        nodes: nodes_json(study),
     }
 }
 

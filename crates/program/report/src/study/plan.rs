@@ -82,6 +82,14 @@ pub fn plan_text(outline: &Outline, estimate: &SweepTime, done: usize) -> Text {
         SweepTime::Simulated(gpus) => {
             format!("{} of GPU time, computed in seconds", time(gpus.get()))
         }
+        SweepTime::Jobs(counts) => {
+            let jobs = missing.div_ceil(counts.runs_per_job.max(1));
+            let arrays = jobs.div_ceil(counts.jobs.div_ceil(counts.arrays.max(1)).max(1));
+            format!(
+                "{jobs} Slurm jobs of {} runs, in {arrays} job arrays",
+                counts.runs_per_job
+            )
+        }
         SweepTime::Overhead(settling) => {
             let definition = &outline.definition;
             let warmups = definition.warmup.unwrap_or(0) as usize * plan.configurations.len();

@@ -5,7 +5,7 @@ use sweetspot_device::Shortfall;
 use sweetspot_quantity::Ratio;
 use sweetspot_study::{Axis, Point, Study};
 
-use super::batch_tables;
+use super::{batch_tables, node_warning, nodes_table};
 use crate::analysis::accuracy::AccuracyChoice;
 use crate::analysis::choices::{ChoiceRow, choices};
 use crate::analysis::recommendation::recommendation;
@@ -23,6 +23,8 @@ pub fn study_text(study: &Study, criteria: &Criteria) -> Text {
     parts.extend(failures(study).map(bad));
     parts.extend(no_reference(study).map(bad));
     parts.extend(shortfalls(study).map(warning));
+    parts.extend(nodes_table(study).map(Text::from));
+    parts.extend(node_warning(study).map(warning));
     parts.push(recommendation_line(&recommendation(study, criteria)).into());
     let accuracy = AccuracyChoice::new(study, criteria);
     parts.extend(accuracy.map(|choice| recommendation_line(&choice.text).into()));

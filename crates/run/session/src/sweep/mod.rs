@@ -7,9 +7,14 @@ mod error;
 mod real;
 mod record;
 mod runner;
+mod slurm;
 mod time_left;
 
 pub use error::SweepError;
+pub use slurm::{
+    JobCounts, Placement, QueueSummary, SlurmError, SlurmOptions, SlurmRequest, answer_probe,
+    reject_queued_jobs, was_started_on_slurm,
+};
 pub use time_left::TimeLeft;
 
 use std::num::NonZeroUsize;
@@ -17,7 +22,7 @@ use std::num::NonZeroUsize;
 use sweetspot_device::KnobDescriptor;
 use sweetspot_quantity::Seconds;
 use sweetspot_study::{
-    Definition, Outline, Plan, Point, PriorStudies, RunRecord, Status, Store, Study, Task,
+    Definition, Outline, Plan, Point, PriorStudies, RunPlace, RunRecord, Status, Store, Study, Task,
 };
 use sweetspot_virtual_time::{PreparedSweep, SimulatedSweep};
 use sweetspot_workload::{GuardProgram, SignalSource};
@@ -25,6 +30,7 @@ use sweetspot_workload::{GuardProgram, SignalSource};
 use crate::SessionError;
 use crate::observer::Observer;
 use real::RealSweep;
+use slurm::SlurmSweep;
 
 /// A sweep that is ready to start.
 pub struct Sweep {
@@ -37,10 +43,11 @@ pub struct Sweep {
     backend: Backend,
 }
 
-/// Where the runs are made: on simulated or on real GPUs.
+/// Where the runs are made: on simulated or on real GPUs, or by jobs of Slurm.
 enum Backend {
     Simulated(SimulatedSweep),
     Real(Box<RealSweep>),
+    Slurm(SlurmSweep),
 }
 
 /// Options that do not change the results of a sweep.
@@ -78,6 +85,8 @@ pub enum SweepTime {
     Simulated(Seconds),
     /// The time on real GPUs in addition to the command's own run time, which is not known in advance.
     Overhead(Seconds),
+    /// The jobs of a study on Slurm; when they start is up to Slurm.
+    Jobs(JobCounts),
 }
 
 impl Sweep {
@@ -186,6 +195,9 @@ impl Sweep {
         match &self.backend {
             Backend::Simulated(sweep) => SweepTime::Simulated(sweep.estimate(&self.outline)),
             Backend::Real(real) => real.estimate(&self.outline),
+            Backend::Slurm(slurm) => {
+                SweepTime::Jobs(slurm.jobs(&self.outline, self.outline.plan.len()))
+            }
         }
     }
 
@@ -208,6 +220,7 @@ impl Sweep {
             Backend::Real(real) => {
                 real.run(&self.outline, &mut points, &mut store, options, observer)?;
             }
+            Backend::Slurm(slurm) => slurm.run(&self.outline, &mut points, &mut store, observer)?,
         }
         Ok(self.outline.clone().into_study(points)?)
     }
@@ -244,21 +257,49 @@ impl Sweep {
         }
     }
 
-    /// Makes one run and writes its samples into the study's folder; the caller stores the returned record.
-    pub fn run_task(
+    /// Makes some runs and writes their samples into the study's folder; `on_record` stores each record as soon as it
+    /// is known.
+    pub fn run_tasks(
         &self,
-        task: Task,
+        tasks: &[Task],
         folder: &std::path::Path,
         options: &SweepOptions<'_>,
         observer: &mut dyn Observer,
-    ) -> Result<RunRecord, SessionError> {
+        on_record: &mut dyn FnMut(RunRecord) -> Result<(), SessionError>,
+    ) -> Result<(), SessionError> {
+        let (outline, place) = (&self.outline, self.place());
+        let mut on_record = |mut record: RunRecord| {
+            record.place.clone_from(&place);
+            on_record(record)
+        };
         match &self.backend {
-            Backend::Simulated(sweep) => Ok(sweep.run_task(&self.outline, task, Some(folder))?),
+            Backend::Simulated(sweep) => tasks
+                .iter()
+                .try_for_each(|task| on_record(sweep.run_task(outline, *task, Some(folder))?)),
             Backend::Real(real) => {
-                let mut points = self.outline.empty_points(self.outline.subject.energy_of);
-                real.run_task(&self.outline, &mut points, task, folder, options, observer)
+                real.run_tasks(outline, tasks, folder, options, observer, &mut on_record)
             }
+            Backend::Slurm(_) => Err(SweepError::NothingToRun.into()),
         }
+    }
+
+    /// Where runs are made now; `None` if no scheduler has chosen the place.
+    fn place(&self) -> Option<RunPlace> {
+        let gpus = match &self.backend {
+            Backend::Real(real) => real.ids().cloned().collect(),
+            _ => self
+                .outline
+                .subject
+                .devices
+                .iter()
+                .map(|device| device.id.clone())
+                .collect(),
+        };
+        slurm::current_job().map(|(node, job)| RunPlace {
+            node,
+            job: Some(job),
+            gpus,
+        })
     }
 }
 

@@ -159,20 +159,26 @@ impl RealSweep {
         runner.run_and_restore(SweepRunner::run_all)
     }
 
-    /// Makes one run and returns its record.
-    pub fn run_task(
+    /// Makes some runs one after the other under one lease, and passes on the record of each as soon as it is known.
+    pub fn run_tasks(
         &self,
         outline: &Outline,
-        points: &mut [Point],
-        task: Task,
+        tasks: &[Task],
         folder: &Path,
         options: &SweepOptions<'_>,
         observer: &mut dyn Observer,
-    ) -> Result<RunRecord, SessionError> {
+        on_record: &mut dyn FnMut(RunRecord) -> Result<(), SessionError>,
+    ) -> Result<(), SessionError> {
         let folder = Some(folder.to_owned());
+        let mut points = outline.empty_points(outline.subject.energy_of);
         let mut store = None;
-        let runner = self.runner(outline, points, &mut store, folder, options, observer)?;
-        runner.run_and_restore(|runner| Ok(runner.run_task(task)?.finish()?.record))
+        let runner = self.runner(outline, &mut points, &mut store, folder, options, observer)?;
+        runner.run_and_restore(|runner| {
+            for task in tasks {
+                on_record(runner.run_task(*task)?.finish()?.record)?;
+            }
+            Ok(())
+        })
     }
 
     /// Leases the GPUs, unless the sweep is read-only, and creates the runner that makes the runs.

@@ -182,6 +182,7 @@ impl SweepRunner<'_, '_> {
             started_unix_s: started.ok().map(|since| since.as_secs_f64()),
             reduced_caps,
             warnings: self.changed_caps(configuration)?,
+            place: None,
         };
         let folder = self.folder.as_ref().filter(|_| self.real.samples);
         let measured = self.real.measured_gpus().chain(&self.real.host);
@@ -214,7 +215,7 @@ impl SweepRunner<'_, '_> {
             && let Err(problem) = store.record(&[(id, record.clone())])
         {
             // If the record could not be stored, it is written to a file of its own, which a later resume reads.
-            let _ = write_task(store.folder(), id, &record);
+            let _ = write_task(self.outline, store.folder(), &record);
             return Err(problem.into());
         }
         self.points[task.configuration].add(record.clone());

@@ -166,6 +166,46 @@ impl ChoiceStore {
     }
 }
 
+/// Which stored choice is looked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChoiceQuery {
+    /// The product name of the GPUs.
+    pub gpu: String,
+    /// The number of GPUs.
+    pub gpus: usize,
+    /// The objective, such as `edp`.
+    pub objective: String,
+    /// A part of the workload's name; `None` for any workload.
+    pub workload: Option<String>,
+}
+
+impl ChoiceQuery {
+    /// The newest choice in a folder that answers the query and was made without limits; `None` if there is none.
+    pub fn find(&self, folder: &Path) -> Option<Settings> {
+        let entries = std::fs::read_dir(folder).ok()?.flatten();
+        let answers = entries.filter_map(|entry| {
+            let text = sweetspot_input::read_text(entry.path(), MAX_CHOICE_BYTES).ok()?;
+            let stored: StoredChoice = serde_json::from_str(&text).ok()?;
+            let changed = entry.metadata().and_then(|data| data.modified()).ok()?;
+            (stored.schema == SCHEMA && self.matches(&stored.job))
+                .then_some((changed, stored.choice.settings))
+        });
+        answers
+            .max_by_key(|(changed, _)| *changed)
+            .map(|(_, settings)| settings)
+    }
+
+    /// Whether a choice for this job answers the query.
+    fn matches(&self, job: &Fingerprint) -> bool {
+        let has_workload = |part: &String| job.workload.contains(part.as_str());
+        job.gpu == self.gpu
+            && job.gpus == self.gpus
+            && job.objective == self.objective
+            && job.limits.is_empty()
+            && self.workload.as_ref().is_none_or(has_workload)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

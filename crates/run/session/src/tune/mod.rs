@@ -10,7 +10,7 @@ mod ranks;
 mod real;
 mod tune_loop;
 
-pub use choices::{ChoiceError, ChoiceStore};
+pub use choices::{ChoiceError, ChoiceQuery, ChoiceStore};
 pub use error::TuneError;
 pub(crate) use ranks::RankJoin;
 

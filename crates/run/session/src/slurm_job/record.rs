@@ -1,0 +1,197 @@
+//! The record of a job: what it asked for, what came of it, and the energy of its GPUs.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use sweetspot_device::{DeviceId, Settings};
+use sweetspot_study::write_atomically;
+
+/// The schema of a record.
+pub const JOB_SCHEMA: &str = "sweetspot.slurm-job/1";
+
+/// The largest accepted size of a record.
+const MAX_BYTES: u64 = 1 << 20;
+
+/// How far a job is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum JobProgress {
+    /// The job runs, or is about to.
+    Running,
+    /// The job has ended and its GPUs are restored.
+    Ended,
+    /// The job has ended, but its GPUs could not be restored yet.
+    NotRestored,
+}
+
+/// What came of a job's request.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum JobOutcome {
+    /// The job asked for nothing.
+    NothingAsked,
+    /// The prolog has not finished, so that something may be set.
+    Unfinished,
+    /// These settings were applied to each GPU of the job, as a ceiling.
+    Applied(Settings),
+    /// The request was refused, for this reason.
+    Refused(String),
+}
+
+/// A GPU of a job.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct JobGpu {
+    /// The number by which Slurm names the GPU on its node.
+    pub index: u32,
+    /// The UUID of the GPU.
+    pub uuid: DeviceId,
+    /// The product name of the GPU.
+    pub name: String,
+    /// What the energy counter showed when the job began, in joules; absent if the GPU has no counter.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counter_at_start_j: Option<f64>,
+    /// The energy of the GPU while the job had it, in joules; absent before the end and without a counter.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub energy_j: Option<f64>,
+}
+
+/// The record of a job on one node.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct JobRecord {
+    /// The schema of the record.
+    pub schema: String,
+    /// The number of the job.
+    pub job: u64,
+    /// The id of the job's user.
+    pub uid: u32,
+    /// The node.
+    pub node: String,
+    /// How often the job was requeued before.
+    pub restarts: u32,
+    /// How far the job is.
+    pub progress: JobProgress,
+    /// What came of the job's request.
+    pub outcome: JobOutcome,
+    /// The GPUs of the job on this node.
+    pub gpus: Vec<JobGpu>,
+    /// When the job began, in seconds since 1970.
+    pub began_unix_s: f64,
+    /// When the job ended, in seconds since 1970; absent before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_unix_s: Option<f64>,
+    /// What could not be restored.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub problems: Vec<String>,
+}
+
+impl JobRecord {
+    /// Describes the result in one line, for the admin comment of the job.
+    pub fn summary(&self) -> String {
+        let what = match &self.outcome {
+            JobOutcome::NothingAsked => "no setting".to_owned(),
+            JobOutcome::Unfinished => "interrupted before a setting was known".to_owned(),
+            JobOutcome::Applied(settings) => settings_text(settings),
+            JobOutcome::Refused(reason) => format!("refused: {reason}"),
+        };
+        let known: Option<Vec<f64>> = self.gpus.iter().map(|gpu| gpu.energy_j).collect();
+        let energy =
+            known.map(|all| format!(", {:.0} J on {} GPUs", all.iter().sum::<f64>(), all.len()));
+        let plain = format!("sweetspot: {what}{}", energy.unwrap_or_default());
+        plain.replace(|letter: char| letter.is_control() || letter == '"', " ")
+    }
+}
+
+/// Settings as text: `power cap 200 W, core clock 1200 MHz`.
+pub fn settings_text(settings: &Settings) -> String {
+    let cap = settings.power_cap.map(|cap| format!("power cap {cap}"));
+    let core = settings
+        .core_clock
+        .map(|clock| format!("core clock {clock}"));
+    let memory = settings
+        .memory_clock
+        .map(|clock| format!("memory clock {clock}"));
+    let all: Vec<String> = [cap, core, memory].into_iter().flatten().collect();
+    all.join(", ")
+}
+
+/// The folder with the records of the jobs of a node.
+#[derive(Clone, Debug)]
+pub struct JobRecords {
+    folder: PathBuf,
+}
+
+impl JobRecords {
+    /// Opens the folder, which only root may write to; it is created if it is missing. Each node has its own, because
+    /// several may share a file system.
+    pub fn open(folder: &Path, node: &str) -> std::io::Result<Self> {
+        let folder = folder.join(node.replace('/', "_"));
+        std::fs::create_dir_all(&folder)?;
+        Ok(Self { folder })
+    }
+
+    /// The record of a job; `None` if there is none, or if it cannot be read.
+    pub fn read(&self, job: u64) -> Option<JobRecord> {
+        let text = sweetspot_input::read_bytes(self.file(job), MAX_BYTES).ok()?;
+        let record: JobRecord = serde_json::from_slice(&text).ok()?;
+        (record.schema == JOB_SCHEMA && record.job == job).then_some(record)
+    }
+
+    /// The records of jobs whose GPUs are not restored, as far as it is known.
+    pub fn open_jobs(&self) -> Vec<JobRecord> {
+        let entries = std::fs::read_dir(&self.folder)
+            .into_iter()
+            .flatten()
+            .flatten();
+        let numbers = entries.filter_map(|entry| {
+            let name = entry.file_name();
+            name.to_str()?.strip_suffix(".json")?.parse::<u64>().ok()
+        });
+        let records = numbers.filter_map(|job| self.read(job));
+        records
+            .filter(|record| record.progress != JobProgress::Ended)
+            .collect()
+    }
+
+    /// Writes the record of a job.
+    pub fn write(&self, record: &JobRecord) -> std::io::Result<()> {
+        let text = serde_json::to_vec_pretty(record)?;
+        if record.progress != JobProgress::Ended {
+            return write_atomically(&self.file(record.job), &text);
+        }
+        // Jobs that are over are put aside, so that hooks do not read all jobs of a node's life.
+        let ended = self.folder.join("ended");
+        std::fs::create_dir_all(&ended)?;
+        write_atomically(&ended.join(format!("{}.json", record.job)), &text)?;
+        match std::fs::remove_file(self.file(record.job)) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    /// Adds a line to the log of the node. A log that cannot be written does not keep a job from running.
+    pub fn log(&self, event: &str, record: &JobRecord, details: &str) {
+        let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        let line = serde_json::json!({
+            "unix_s": since.unwrap_or_default().as_secs_f64(), "event": event, "job": record.job,
+            "uid": record.uid, "details": details,
+        });
+        let mut options = std::fs::File::options();
+        let file = options
+            .create(true)
+            .append(true)
+            .open(self.folder.join("log.jsonl"));
+        let written = file.and_then(|mut file| writeln!(file, "{line}"));
+        if let Err(error) = written {
+            tracing::warn!(%error, "cannot write the log of jobs");
+        }
+        tracing::info!(job = record.job, event, details, "job");
+    }
+
+    /// The file of a job's record.
+    fn file(&self, job: u64) -> PathBuf {
+        self.folder.join(format!("{job}.json"))
+    }
+}
