@@ -59,12 +59,16 @@ class Wt310:
     def sample(self):
         """Waits for the next sample; returns the moments before and after it was read, power and energy in joules."""
         self.write(":COMM:WAIT 1")
-        events = int(self.ask(":STAT:EESR?"))
+        # The wait is over when the meter answers the next query.
+        self.ask(":STAT:COND?")
         now = time.monotonic()
         power, energy, _ = self.ask(":NUM:NORM:VAL?").split(",")
+        read = time.monotonic()
+        # The register is read last: an update between it and the values would make the next wait return the same values.
+        events = int(self.ask(":STAT:EESR?"))
         check(events & 1 == 1, f"no update in {events}")
         check(events & 0b111001000 == 0, f"over-range in {events}")
-        return now, time.monotonic(), float(power), float(energy) * 3600
+        return now, read, float(power), float(energy) * 3600
 
 
 def open_socket():
