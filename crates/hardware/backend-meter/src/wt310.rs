@@ -58,11 +58,10 @@ impl Wt310 {
         meter.transport.send(":STAT:QMES ON")?;
         meter.transport.send(":COMM:HEAD OFF")?;
         let model = meter.identify()?;
-        let rate = period.get();
         meter.command(":NUM:FORM ASCII")?;
         meter.command(":SYST:COMM:COMM WT300")?;
         meter.command(":COMM:VERB ON")?;
-        meter.command(&format!(":SAMP:RATE {rate}"))?;
+        meter.set_rate()?;
         meter.command(":NUM:NORM:NUM 2")?;
         meter.command(":NUM:NORM:ITEM1 P")?;
         meter.command(":NUM:NORM:ITEM2 WH")?;
@@ -98,10 +97,34 @@ impl Wt310 {
         }
     }
 
+    /// Whether the meter integrates at present.
+    fn is_integrating(&mut self) -> Result<bool, Problem> {
+        let state = self.ask(":INTEG:STAT?", Duration::ZERO)?;
+        Ok(state.to_uppercase().starts_with("STAR"))
+    }
+
+    /// Sets the update period. The meter refuses this while it integrates: an integration that runs, perhaps our own
+    /// before the connection was lost, goes on if its period is right, and is ended otherwise.
+    fn set_rate(&mut self) -> Result<(), Problem> {
+        let period = self.period.get();
+        if self.is_integrating()? {
+            let rate = self.ask(":SAMP:RATE?", Duration::ZERO)?;
+            if rate
+                .trim()
+                .parse::<f64>()
+                .is_ok_and(|rate| (rate - period).abs() < 1e-3)
+            {
+                return Ok(());
+            }
+            self.command(":INTEG:STOP")?;
+            self.command(":INTEG:RES")?;
+        }
+        self.command(&format!(":SAMP:RATE {period}"))
+    }
+
     /// Starts the meter's integration, unless it runs: its count goes on from where it is.
     fn integrate(&mut self) -> Result<(), Problem> {
-        let state = self.ask(":INTEG:STAT?", Duration::ZERO)?;
-        if state.to_uppercase().starts_with("STAR") {
+        if self.is_integrating()? {
             return Ok(());
         }
         self.command(":INTEG:RES")?;

@@ -20,10 +20,14 @@ pub fn run(args: BudgetArgs) -> Result<Outcome> {
         print(Text::from(answer) + Text::empty_line() + next)?;
         return Ok(Outcome::DONE);
     }
-    if args.of == BudgetOf::Node {
-        bail!(
-            "--of node needs a power meter of the whole machine, and none is known here: use --of gpus, with the power of the rest of the machine taken off the budget"
-        );
+    match (args.of, args.meter.is_empty()) {
+        (BudgetOf::Node, true) => bail!(
+            "--of node needs a power meter of the whole machine: name it with --meter, such as --meter wt310:/dev/usbtmc0 or --meter shelly:http://ADDRESS; or use --of gpus, with the power of the rest of the machine taken off the budget"
+        ),
+        (BudgetOf::Gpus, false) => {
+            bail!("--meter measures the whole machine: add --of node, or remove --meter")
+        }
+        _ => {}
     }
     let documents = Documents::open([(Format::Json, args.export_json.as_deref())])?;
     let request = BudgetRequest {
@@ -33,6 +37,7 @@ pub fn run(args: BudgetArgs) -> Result<Outcome> {
         floors: args.floor.clone(),
         priorities: args.priority.clone(),
         time: args.time,
+        meters: args.meter.clone(),
         read_only: args.read_only || is_read_only(),
     };
     let guard = GuardLauncher::new(&args.sudo)?;

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use sweetspot_report::{Line, devices_json, devices_text};
-use sweetspot_session::{devices as inspect_devices, host_parts};
+use sweetspot_session::{devices as inspect_devices, host_parts, meter_reports};
 
 use crate::args::DevicesArgs;
 use crate::documents::{Content, Documents, Format};
@@ -14,6 +14,7 @@ pub fn run(args: &DevicesArgs) -> Result<Outcome> {
     let documents = Documents::open([(Format::Json, args.export_json.as_deref())])?;
     let listed = inspect_devices(args.device.as_deref())?;
     let host = host_parts()?;
+    let meters = meter_reports(&args.meter)?;
     for (index, name) in &listed.lost {
         print_error(&format!(
             "GPU {index} ({name}) is lost: it no longer answers; a reboot or `nvidia-smi --gpu-reset` may bring it back"
@@ -21,15 +22,15 @@ pub fn run(args: &DevicesArgs) -> Result<Outcome> {
     }
     let written = documents.write(
         Content::default()
-            .text(|| devices_text(&listed.driver, &listed.devices, &host))
+            .text(|| devices_text(&listed.driver, &listed.devices, &host, &meters))
             .next_step(Some(Line::with_command(
                 "What works, and what is missing:",
                 "sweetspot doctor",
             )))
-            .json(|| devices_json(&listed.driver, &listed.devices, &host)),
+            .json(|| devices_json(&listed.driver, &listed.devices, &host, &meters)),
     );
     Ok(Outcome {
-        is_met: listed.lost.is_empty(),
+        is_met: listed.lost.is_empty() && meters.iter().all(|meter| meter.state.is_ok()),
         written,
         ..Outcome::DONE
     })

@@ -19,6 +19,40 @@ pub struct Devices {
     /// The processor packages, their memory and parts, and the power probes of the machine; absent if there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub host: Vec<HostPart>,
+    /// The power meters of the whole machine that the user has named; absent if there are none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub meters: Vec<Meter>,
+}
+
+/// A power meter of the whole machine, with its observed behaviour.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Meter {
+    /// The name of the meter, or what it is, as the user wrote it.
+    pub name: String,
+    /// The model that the meter reports.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// The present power in watts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub power_w: Option<f64>,
+    /// The observed time between two updates, in seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub update_period_s: Option<f64>,
+    /// The observed smallest step of its power, in watts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resolution_w: Option<f64>,
+    /// The observed smallest step of its energy counter, in joules.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub energy_resolution_j: Option<f64>,
+    /// The delay in seconds that was observed against the GPUs' power; absent if their power did not change enough.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delay_s: Option<f64>,
+    /// The longest delay of this kind of meter, in seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_delay_s: Option<f64>,
+    /// Why the meter cannot be read; absent if it can.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
 }
 
 /// A processor package, its memory, a part of it, the platform, or a power probe.

@@ -14,6 +14,7 @@ mod divide;
 mod event;
 mod gpu;
 mod progress;
+mod rest_of_node;
 mod statistics;
 
 pub use budgeter::Budgeter;
@@ -21,4 +22,5 @@ pub use config::{BudgetConfig, BudgetConfigError, BudgetedDevice};
 pub use curve::{CurveShape, LearnedCurve, ThroughputCurve};
 pub use divide::{Claim, divide, equal_shares};
 pub use event::{BudgetAction, BudgetEvent, BudgetNotice, GpuReading};
+pub use rest_of_node::RestOfNode;
 pub use statistics::BudgetStatistics;

@@ -32,9 +32,14 @@ pub struct BudgetArgs {
     #[arg(long, value_name = "POWER", value_parser = parse_watts, allow_hyphen_values = true, required_unless_present = "cap_file")]
     pub below: Option<Watts>,
 
-    /// What the budget is for: gpus (the sum of the GPUs' power) or node (the whole machine, which needs a power meter).
+    /// What the budget is for: gpus (the sum of the GPUs' power) or node (the whole machine, which needs --meter).
     #[arg(long, value_name = "WHAT", value_enum, default_value_t = BudgetOf::Gpus, hide_possible_values = true)]
     pub of: BudgetOf,
+
+    /// The power meter of the whole machine, for --of node: a name in ~/.config/sweetspot/meters.toml, wt310:/dev/usbtmc0,
+    /// shelly:http://ADDRESS and others (see docs/node.md); repeat it for a machine with several supplies.
+    #[arg(long, value_name = "SPEC|NAME")]
+    pub meter: Vec<String>,
 
     /// A file that contains the budget (4kW) and that another program may change; it is read ten times a second.
     #[arg(long, value_name = "FILE")]

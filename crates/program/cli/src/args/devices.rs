@@ -13,6 +13,11 @@ pub struct DevicesArgs {
     #[arg(long, value_name = "all|0,1|UUID,...")]
     pub device: Option<String>,
 
+    /// A power meter to show beside those of ~/.config/sweetspot/meters.toml, such as shelly:http://ADDRESS. Meters are
+    /// observed for 6 s.
+    #[arg(long, value_name = "SPEC|NAME")]
+    pub meter: Vec<String>,
+
     /// Write the result as JSON; `-` writes it to standard output in place of the table.
     #[arg(long, value_name = "FILE")]
     pub export_json: Option<PathBuf>,

@@ -95,7 +95,7 @@ fn bad_axes_and_commands_are_rejected_before_any_write() {
         ),
         (
             &["--energy-of", "node", "--", "true"],
-            "has no wall power meter",
+            "needs a power meter: name it with --meter",
         ),
     ];
     for (args, words) in cases {

@@ -5,19 +5,21 @@ use sweetspot_device::{
 };
 use sweetspot_document::common::SchemaName;
 use sweetspot_document::devices as document;
-use sweetspot_session::{DeviceReport, HostPartReport, SensorReport};
+use sweetspot_session::{DeviceReport, HostPartReport, MeterReport, SensorReport};
 
 /// Makes the document of devices.
 pub fn devices_json(
     driver: &str,
     reports: &[DeviceReport],
     host: &[HostPartReport],
+    meters: &[MeterReport],
 ) -> document::Devices {
     document::Devices {
         schema: SchemaName::DEVICES,
         driver: driver.to_owned(),
         devices: reports.iter().map(device).collect(),
         host: host.iter().map(host_part).collect(),
+        meters: meters.iter().map(super::meters::meter_json).collect(),
     }
 }
 

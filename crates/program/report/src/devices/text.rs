@@ -1,7 +1,7 @@
 //! Devices, their settings and their sensors, for a terminal.
 
 use sweetspot_device::{Amount, Domain, Knob, KnobDescriptor};
-use sweetspot_session::{DeviceReport, HostPartReport, SensorReport};
+use sweetspot_session::{DeviceReport, HostPartReport, MeterReport, SensorReport};
 
 use crate::table::Table;
 use crate::text::{Line, Role, Text};
@@ -48,7 +48,12 @@ fn present_value(sensor: &SensorReport) -> String {
 }
 
 /// Makes the text that `sweetspot devices` prints on a terminal.
-pub fn devices_text(driver: &str, reports: &[DeviceReport], host: &[HostPartReport]) -> Text {
+pub fn devices_text(
+    driver: &str,
+    reports: &[DeviceReport],
+    host: &[HostPartReport],
+    meters: &[MeterReport],
+) -> Text {
     let mut parts: Vec<Text> = vec![format!("driver {driver}").into()];
     for report in reports {
         let descriptor = &report.descriptor;
@@ -86,6 +91,7 @@ pub fn devices_text(driver: &str, reports: &[DeviceReport], host: &[HostPartRepo
     if !host.is_empty() {
         parts.extend(host_text(host));
     }
+    parts.extend(super::meters::meters_text(meters));
     Text::from_parts(parts)
 }
 

@@ -13,6 +13,7 @@ use sweetspot_workload::{Lease, SignalSource};
 
 pub use self::gpu::BudgetedGpu;
 use super::holds::HoldLimits;
+use super::node::NodeBudget;
 use super::programs::Programs;
 use super::result::{BudgetResult, BudgetSlice, BudgetStatus, BudgetedGpuResult};
 use crate::SessionError;
@@ -31,6 +32,8 @@ const MAX_SLICES: usize = 7200;
 /// A running budget.
 pub struct BudgetLoop {
     gpus: Vec<BudgetedGpu>,
+    /// The meters of the whole machine, if the budget is kept there.
+    pub(super) node: Option<NodeBudget>,
     cap_file: Option<CapFile>,
     socket: Option<ControlSocket>,
     machine: Machine,
@@ -60,6 +63,7 @@ impl BudgetLoop {
     ) -> Self {
         Self {
             gpus,
+            node: None,
             cap_file,
             socket,
             machine,
@@ -86,7 +90,11 @@ impl BudgetLoop {
         signals: &SignalSource,
         observer: &mut dyn Observer,
     ) -> Result<(), SessionError> {
-        self.budgets.push((Seconds::ZERO, budgeter.budget()));
+        let first = self
+            .node
+            .as_ref()
+            .map_or(budgeter.budget(), |node| node.budget);
+        self.budgets.push((Seconds::ZERO, first));
         while signals.received().is_none() {
             std::thread::sleep(TICK);
             self.last = self.now;
@@ -97,6 +105,7 @@ impl BudgetLoop {
             self.read_new_budget(budgeter, observer);
             self.find_programs(budgeter);
             self.read_gpus(budgeter, observer);
+            self.read_node(budgeter, observer);
             self.read_progress(budgeter);
             let actions = budgeter.step(self.now, BudgetEvent::Tick);
             self.act(budgeter, actions, lease, signals, observer)?;
@@ -150,13 +159,34 @@ impl BudgetLoop {
         from: &str,
         observer: &mut dyn Observer,
     ) {
-        if budget == budgeter.budget() {
-            return;
+        match &mut self.node {
+            Some(node) if budget == node.budget => return,
+            // What is left for the GPUs changes with the next reading.
+            Some(node) => node.budget = budget,
+            None if budget == budgeter.budget() => return,
+            None => {
+                budgeter.step(self.now, BudgetEvent::Budget(budget));
+            }
         }
-        budgeter.step(self.now, BudgetEvent::Budget(budget));
         self.budgets.push((self.now, budget));
         let text = format!("the budget is now {:.0} W (set by {from})", budget.get());
         self.notify(observer, text);
+    }
+
+    /// Reads the meters of the whole machine, and gives the GPUs what is left for them.
+    fn read_node(&mut self, budgeter: &mut Budgeter, observer: &mut dyn Observer) {
+        let gpus: Watts = self.gpus.iter().filter_map(|gpu| gpu.power).sum();
+        let now = self.now;
+        let Some(node) = &mut self.node else {
+            return;
+        };
+        let message = node.read(now, gpus);
+        if let Some(left) = node.new_share(budgeter.budget()) {
+            budgeter.step(now, BudgetEvent::Budget(left));
+        }
+        if let Some(text) = message {
+            self.notify(observer, text);
+        }
     }
 
     /// Records the present state, and shows it.

@@ -6,6 +6,9 @@ use sweetspot_quantity::Watts;
 /// Why a budget cannot be kept.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum BudgetError {
+    /// The meter of the whole machine shows no power.
+    #[error("{0}")]
+    Meter(String),
     /// The values of the request contradict each other.
     #[error(transparent)]
     Config(#[from] BudgetConfigError),

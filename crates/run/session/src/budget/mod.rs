@@ -4,6 +4,7 @@ mod budget_loop;
 mod error;
 mod holds;
 mod messages;
+mod node;
 mod programs;
 mod real;
 mod request;

@@ -8,6 +8,7 @@ use sweetspot_workload::{GuardProgram, Lease, SignalSource};
 
 use super::BudgetError;
 use super::budget_loop::{BudgetLoop, BudgetedGpu};
+use super::node::NodeBudget;
 use super::request::BudgetRequest;
 use super::result::BudgetResult;
 use crate::hold::cap::CapFile;
@@ -16,6 +17,7 @@ use crate::hold::power_reader::{PowerReader, best_sensor};
 use crate::hold::socket::{ControlSocket, ControlledVerb, running_pids};
 use crate::host::{Gpu, all_gpus, descriptors, open_host, select};
 use crate::measure::Machine;
+use crate::node::NodeMeters;
 use crate::observer::Observer;
 use crate::{DevicesError, SessionError};
 
@@ -37,6 +39,11 @@ pub fn budget(
             "{problem}; the budget given on the command line applies until the file is valid"
         ));
     }
+    let mut node = NodeMeters::open(&request.meters)?.map(|meters| NodeBudget::new(meters, budget));
+    let budget = match &mut node {
+        Some(node) => node.first_share().map_err(BudgetError::Meter)?,
+        None => budget,
+    };
     let mut devices = budgeted_devices(&mut gpus);
     request.add_options(&mut devices)?;
     let signals = SignalSource::listen()?;
@@ -69,7 +76,7 @@ pub fn budget(
         lease.release(&mut note)?;
         return Err(BudgetError::NothingSettable(refusal.to_string()).into());
     }
-    let started = start(request, &config, &unleased, gpus, cap_file, observer);
+    let started = start(request, &config, &unleased, gpus, cap_file, node, observer);
     let (budget_loop, budgeter) = match started {
         Ok(started) => started,
         Err(error) => {
@@ -87,6 +94,7 @@ fn start(
     unleased: &[usize],
     gpus: Vec<Gpu>,
     cap_file: Option<CapFile>,
+    node: Option<NodeBudget>,
     observer: &mut dyn Observer,
 ) -> Result<(BudgetLoop, Budgeter), SessionError> {
     let budgeter = Budgeter::new(config).map_err(BudgetError::from)?;
@@ -112,7 +120,8 @@ fn start(
             None
         }
     };
-    let budget_loop = BudgetLoop::new(opened, cap_file, socket, machine, begin, request.time);
+    let mut budget_loop = BudgetLoop::new(opened, cap_file, socket, machine, begin, request.time);
+    budget_loop.node = node;
     Ok((budget_loop, budgeter))
 }
 

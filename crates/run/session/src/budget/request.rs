@@ -22,6 +22,8 @@ pub struct BudgetRequest {
     pub priorities: Vec<GpuOption<f64>>,
     /// How long the budget is kept; until a signal if `None`.
     pub time: Option<Seconds>,
+    /// The meters at which the budget of the whole machine is kept; empty for a budget of the GPUs.
+    pub meters: Vec<String>,
     /// Whether writes to the devices are forbidden.
     pub read_only: bool,
 }

@@ -1,0 +1,71 @@
+//! A budget of the whole machine: the meter at the wall says what is left for the GPUs.
+
+use sweetspot_control::budget::RestOfNode;
+use sweetspot_quantity::{Seconds, Watts};
+
+use crate::node::NodeMeters;
+
+/// The meters of a machine, and the budget that is kept at them.
+pub(super) struct NodeBudget {
+    meters: NodeMeters,
+    rest: RestOfNode,
+    /// The budget of the whole machine.
+    pub budget: Watts,
+    /// The newest power at the wall.
+    pub wall: Option<Watts>,
+    last_read: Option<sweetspot_device::Moment>,
+    is_failing: bool,
+}
+
+/// A smaller change of what is left for the GPUs is not passed on.
+const SMALLEST_CHANGE: Watts = Watts::new(2.0);
+
+impl NodeBudget {
+    pub fn new(mut meters: NodeMeters, budget: Watts) -> Self {
+        let rest = RestOfNode::new(meters.delay());
+        Self {
+            meters,
+            rest,
+            budget,
+            wall: None,
+            last_read: None,
+            is_failing: false,
+        }
+    }
+
+    /// What the GPUs may draw before anything is known about the rest: the power at the wall contains theirs, so this is
+    /// rather too little.
+    pub fn first_share(&mut self) -> Result<Watts, String> {
+        let (_, wall) = self.meters.power()?;
+        Ok((self.budget - wall).max(Watts::ZERO))
+    }
+
+    /// Takes the present power of the GPUs and of the meters. Returns a message if the meter has stopped or resumed.
+    pub fn read(&mut self, now: Seconds, gpus: Watts) -> Option<String> {
+        self.rest.add_gpus(now, gpus);
+        let was_failing = self.is_failing;
+        match self.meters.power() {
+            Ok((at, wall)) => {
+                self.is_failing = false;
+                self.wall = Some(wall);
+                if self.last_read.replace(at) != Some(at) {
+                    self.rest.add_wall(now, wall);
+                }
+                was_failing.then(|| format!("meter {}: readings resumed", self.meters.names()))
+            }
+            Err(problem) => {
+                self.is_failing = true;
+                (!was_failing)
+                    .then(|| format!("{problem}; the GPUs keep the power that was left for them"))
+            }
+        }
+    }
+
+    /// What is left for the GPUs, if it differs from what they have.
+    pub fn new_share(&self, present: Watts) -> Option<Watts> {
+        let left = self.rest.left_for_gpus(self.budget)?;
+        let change = left - present;
+        // Less power is passed on at once.
+        (change.get() < -0.5 || change > SMALLEST_CHANGE).then_some(left)
+    }
+}
