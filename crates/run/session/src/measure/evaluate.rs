@@ -35,11 +35,10 @@ pub fn evaluate(
         .map(|run| evaluate_run(request, devices, recorded, &estimators, run, idle.as_ref()).0)
         .collect();
     Measurement {
-        command: request
-            .command
-            .iter()
-            .map(|word| word.to_string_lossy().into_owned())
-            .collect(),
+        command: match request.attach {
+            Some(pid) => vec![format!("process {pid}")],
+            None => command_text(&request.command),
+        },
         machine,
         window: request.window.clone(),
         method: request.method.to_string(),
@@ -47,6 +46,12 @@ pub fn evaluate(
         runs,
         stopped: None,
     }
+}
+
+/// The words of a command as text.
+fn command_text(command: &[std::ffi::OsString]) -> Vec<String> {
+    let words = command.iter().map(|word| word.to_string_lossy());
+    words.map(|word| word.into_owned()).collect()
 }
 
 /// Evaluates one run of a job, and the energy of other devices in the same measurement window.
@@ -154,6 +159,13 @@ fn evaluate_run(
         warnings.extend(device_warnings(device, &window));
     }
     let energy = total_energy(&device_runs, &window);
+    if request.metrics.is_some() && !run.reports.has_metrics() {
+        warnings.push(
+            "the metrics page never answered: tokens and requests are unknown; check its address and that the server \
+             exports metrics"
+                .to_owned(),
+        );
+    }
     if !run.is_output_matched {
         warnings.extend(missing_progress_warning(&request.progress));
     }
@@ -179,6 +191,7 @@ fn evaluate_run(
         disagreement,
         devices: device_runs,
         items: reports.items(&window),
+        serving: reports.serving(&window),
         values: reports.values().clone(),
         exit_code: run.outcome.exit_code(),
         signal: match run.outcome.ended {

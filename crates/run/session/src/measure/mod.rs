@@ -10,6 +10,7 @@ mod reports;
 mod result;
 mod run;
 mod samples;
+mod serving;
 
 pub use error::MeasureError;
 pub use machine::Machine;
@@ -17,6 +18,7 @@ pub use result::{
     DeviceRun, IdleEnergy, Measurement, PhaseSummary, RunMeasurement, StopReason, TotalEnergy,
 };
 pub use samples::series;
+pub use serving::{ServingSummary, ServingWindow};
 pub use sweetspot_measure::{RunWindow, UnknownWindow};
 pub use sweetspot_workload::{InvalidPattern, ProgressSource};
 
@@ -29,7 +31,8 @@ use sweetspot_device::{Descriptor, Device, MigSlices, MonotonicClock, SensorKind
 use sweetspot_measure::math::Span;
 use sweetspot_measure::{DeviceRecording, MethodChoice, Sampler};
 use sweetspot_workload::{
-    CommandSpec, Lease, OnSignal, OutputTarget, RunLimits, SignalSource, WorkloadError,
+    CommandSpec, Lease, MetricsSource, OnSignal, OutputTarget, RunLimits, SignalSource,
+    WorkloadError,
 };
 
 use crate::host::{Gpu, all_gpus, descriptors, open_host, reject_lost, select};
@@ -58,6 +61,10 @@ pub struct MeasureRequest {
     pub idle: bool,
     /// Where progress is found in the command's output.
     pub progress: ProgressSource,
+    /// The metrics page of the server that the command is, or that it uses; progress is then read there.
+    pub metrics: Option<MetricsSource>,
+    /// The number of a process that runs already and is measured in place of a command.
+    pub attach: Option<u32>,
     /// The method by which energy is measured.
     pub method: MethodChoice,
     /// Whether standard output is reserved for the result document; the command's output then goes to standard error.
@@ -86,6 +93,8 @@ impl MeasureRequest {
             window: RunWindow::Run,
             idle: false,
             progress: ProgressSource::Automatic,
+            metrics: None,
+            attach: None,
             method: MethodChoice::Auto,
             keep_stdout: false,
             quiet: false,
@@ -112,6 +121,8 @@ impl MeasureRequest {
             no_input: self.quiet || self.keep_output,
             folder: self.folder.clone(),
             progress: self.progress.clone(),
+            metrics: self.metrics.clone(),
+            attach: self.attach,
             has_status_line: !self.quiet,
             ..CommandSpec::new(self.command.clone())
         }
@@ -142,6 +153,7 @@ pub fn measure(
     // A job may need time to save its state, and there are no settings to restore: only a second signal ends it.
     let limits = RunLimits {
         on_signal: OnSignal::EndAtSecond,
+        timeout: request.timeout.filter(|_| request.attach.is_some()),
         ..RunLimits::default()
     };
     measure_on(gpus, request, None, &signals, limits, observer)

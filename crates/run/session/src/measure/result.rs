@@ -7,6 +7,7 @@ use sweetspot_device::Descriptor;
 use sweetspot_measure::math::{Attribution, AttributionError, CheckedEnergy};
 use sweetspot_quantity::{Joules, Seconds, Watts};
 
+use super::serving::ServingSummary;
 use super::{Machine, RunWindow};
 
 /// The energy of several devices or phases together.
@@ -99,6 +100,8 @@ pub struct RunMeasurement {
     pub disagreement: Option<String>,
     /// The items done in the measurement window; `None` if the command reported no progress.
     pub items: Option<f64>,
+    /// What the server did in the measurement window; `None` if no metrics page was read.
+    pub serving: Option<ServingSummary>,
     /// The last value reported under each name.
     pub values: BTreeMap<String, f64>,
     /// The command's exit code.

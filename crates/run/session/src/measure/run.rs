@@ -145,6 +145,11 @@ impl RunHandler for RunRecorder<'_> {
         for event in events {
             match event {
                 WorkloadEvent::Progress(progress) => self.reports.add_progress(&progress),
+                WorkloadEvent::Metrics(event) => {
+                    if let Some(text) = self.reports.add_metrics(event) {
+                        self.observer.note(&text);
+                    }
+                }
                 WorkloadEvent::Link(event) => {
                     is_edge |= is_phase_edge(self.window, &event);
                     self.reports.add_event(&event);
