@@ -10,6 +10,7 @@ mod generate;
 mod groups;
 mod hold;
 mod measure;
+mod metrics;
 mod network;
 mod replay;
 mod report;

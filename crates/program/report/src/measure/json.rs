@@ -9,6 +9,7 @@ use sweetspot_session::measure::{
     DeviceRun, Measurement, PhaseSummary, RunMeasurement, StopReason, TotalEnergy,
 };
 
+use super::serving::serving_json;
 use super::text::over_runs;
 use crate::study::summary;
 
@@ -84,6 +85,7 @@ fn run_json(measurement: &Measurement, run: &RunMeasurement) -> document::Run {
         items: run.items,
         items_per_s: run.items.map(|items| items / run.time.get()),
         energy_per_item_j: energy_per_item.map(|(items, energy)| energy.value.get() / items),
+        serving: serving_json(run),
         values: run.values.clone(),
         warnings: run.warnings.clone(),
     }

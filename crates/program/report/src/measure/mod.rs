@@ -2,6 +2,7 @@
 
 mod csv;
 mod json;
+mod serving;
 mod text;
 
 pub use self::csv::measurement_csv;

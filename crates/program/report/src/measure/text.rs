@@ -6,6 +6,7 @@ use sweetspot_session::measure::{
 };
 use sweetspot_stats::Summary;
 
+use super::serving::serving_text;
 use crate::table::Table;
 use crate::text::{Line, Role, Text};
 
@@ -17,7 +18,10 @@ pub fn measurement_text(measurement: &Measurement) -> Text {
         [run] => {
             parts.push(headline(measurement, run));
             parts.push(devices(run).into());
-            parts.extend(items_sentence(run).map(Text::from));
+            parts.extend(serving_text(run));
+            if run.serving.is_none() {
+                parts.extend(items_sentence(run).map(Text::from));
+            }
             parts.extend(limit_sentences(run).map(Text::from));
             parts.extend(idle_sentence(measurement, run).map(Text::from));
             parts.extend(phases(run));
