@@ -100,7 +100,9 @@ fn request(args: MeasureArgs, keep_stdout: bool) -> Result<MeasureRequest> {
     Ok(MeasureRequest {
         metrics,
         attach: args.attach,
-        timeout: args.duration.map(|time| Duration::from_secs_f64(time.get())),
+        timeout: args
+            .duration
+            .map(|time| Duration::from_secs_f64(time.get())),
         device: args.device,
         runs: args.runs,
         warmup: args.warmup,

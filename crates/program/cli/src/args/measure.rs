@@ -109,5 +109,5 @@ Examples:
   sweetspot measure -- python train.py
   sweetspot measure --runs 5 --warmup 1 --export-json runs.json -- python train.py
   sweetspot measure --progress 'images/sec: ([0-9.]+)' -- ./benchmark
-  sweetspot measure --metrics http://127.0.0.1:8000/metrics --attach "$(pgrep -f 'vllm serve')" --duration 60s
+  sweetspot measure --metrics http://127.0.0.1:8000/metrics --attach 4242 --duration 60s
   sweetspot measure --window phase:train --method poll:500ms -- python train.py";
