@@ -144,6 +144,16 @@ impl Histogram {
         })
     }
 
+    /// The share of the bucket around a bound that lies above it, if its observations are spread evenly.
+    pub fn share_of_bucket_above(&self, bound: f64) -> f64 {
+        let at = self.bounds.partition_point(|upper| *upper < bound);
+        let low = at.checked_sub(1).map_or(0.0, |at| self.bounds[at]);
+        match self.bounds.get(at) {
+            Some(high) if *high > low => ((high - bound) / (high - low)).clamp(0.0, 1.0),
+            _ => 1.0,
+        }
+    }
+
     /// The lowest and the highest possible number of observations above a bound.
     pub fn number_above(&self, bound: f64) -> (f64, f64) {
         let at = self.bounds.partition_point(|upper| *upper < bound);

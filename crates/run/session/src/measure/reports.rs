@@ -207,6 +207,10 @@ impl Reports {
         if self.window == RunWindow::Steady {
             return self.serving.steady_state().map(|(span, _)| span);
         }
+        // Tokens are known between two pages only.
+        if let (RunWindow::Run, Some(read)) = (&self.window, self.serving.read_time()) {
+            return Ok(read);
+        }
         self.window
             .find_in(run, self.times.values(), self.window_phase)
     }

@@ -84,6 +84,12 @@ impl ServingRecord {
         self.server.is_none()
     }
 
+    /// The time from the first page to the last one; `None` if fewer than two were read.
+    pub fn read_time(&self) -> Option<Span> {
+        let (first, last) = (self.reports.first()?, self.reports.last()?);
+        Some(Span::new(first.since, last.at))
+    }
+
     /// Joins each pair of neighbouring reports.
     fn join_neighbours(&mut self) {
         let mut joined: Vec<ServingReport> = Vec::with_capacity(MAX_REPORTS);
