@@ -4,14 +4,13 @@ use std::time::Instant;
 
 use sweetspot_control::slo::{LatencyKind, ServingPage, SloController};
 use sweetspot_quantity::{Megahertz, Seconds};
-use sweetspot_sim::{Chip, Limits, LlmEngine, Load};
+use sweetspot_sim::{LlmEngine, Load};
 use sweetspot_virtual_time::serving::{ClockPolicy, ServingScenario};
 
 /// The lowest clock whose predicted latency keeps the bounds, with the true times of the model.
 pub struct LowestClock {
-    chip: Chip,
-    /// Each clock with its limits, ascending.
-    clocks: Vec<(Megahertz, Limits)>,
+    /// The clocks, ascending.
+    clocks: Vec<Megahertz>,
     prefill_per_token: f64,
     first_bound: f64,
     token_bound: f64,
@@ -27,15 +26,12 @@ pub struct LowestClock {
 
 impl LowestClock {
     fn new(scenario: &ServingScenario) -> Self {
-        let chip = Chip::new(&scenario.gpu);
         let bound = |kind| {
             let found = scenario.slos.iter().find(|slo| slo.kind == kind);
             found.map_or(f64::INFINITY, |slo| slo.bound.get())
         };
-        let clocks = scenario.clocks();
-        let limits = |clock: &Megahertz| chip.limits(scenario.gpu.cap.default, Some(*clock), None);
         Self {
-            clocks: clocks.iter().map(|clock| (*clock, limits(clock))).collect(),
+            clocks: scenario.clocks(),
             prefill_per_token: scenario.model.prefill_s[1]
                 + scenario.model.prefill_s[0] / scenario.limits.prompt_tokens as f64,
             first_bound: bound(LatencyKind::FirstToken),
@@ -44,7 +40,6 @@ impl LowestClock {
             first_share: 0.9,
             token_share: [0.95, 0.95],
             floor: 0,
-            chip,
         }
     }
 
@@ -61,9 +56,9 @@ impl LowestClock {
     /// hindsight is the oracle.
     pub fn oracles(scenario: &ServingScenario) -> Vec<Self> {
         let mut all = Vec::new();
-        for floor in [0, 2, 4, 6, 8, 10] {
-            for first_share in [0.5, 0.9] {
-                for with_prompts in [0.95, 1.5, 3.0] {
+        for floor in [0, 4, 8, 12, 16] {
+            for first_share in [0.6, 0.9] {
+                for with_prompts in [0.95, 3.0] {
                     all.push(Self {
                         floor,
                         first_share,
@@ -77,8 +72,12 @@ impl LowestClock {
     }
 
     /// The time of a step at a clock.
-    fn step_time(&self, limits: &Limits, loads: &[Load]) -> f64 {
-        self.chip.steady(limits, loads).time.get()
+    fn step_time(share: f64, loads: &[Load]) -> f64 {
+        let times = loads.iter().map(|load| match load {
+            Load::Kernels { core, memory, .. } => core.get() / share + memory.get(),
+            _ => 0.0,
+        });
+        times.sum()
     }
 
     /// Whether all who wait for their first token get it in time at this clock.
@@ -99,18 +98,19 @@ impl ClockPolicy for LowestClock {
         engine: &LlmEngine,
         loads: &[Load],
     ) -> Option<Megahertz> {
-        let highest = self.clocks.last()?.0;
+        let highest = *self.clocks.last()?;
         if self.is_highest_if_waiting && engine.unanswered().next().is_some() {
             return Some(highest);
         }
         let bound = self.token_bound * self.token_share[usize::from(loads.len() > 1)];
-        let keeps = |(clock, limits): &&(Megahertz, Limits)| {
+        let keeps = |clock: &&Megahertz| {
+            let share = (**clock / highest).get();
             let is_in_time = loads.len() == 1 && engine.unanswered().next().is_some()
-                || self.step_time(limits, loads) <= bound;
-            is_in_time && self.answers_in_time(now, engine, (*clock / highest).get())
+                || Self::step_time(share, loads) <= bound;
+            is_in_time && self.answers_in_time(now, engine, share)
         };
         let found = self.clocks[self.floor..].iter().find(keeps);
-        Some(found.map_or(highest, |(clock, _)| *clock))
+        Some(found.copied().unwrap_or(highest))
     }
 }
 

@@ -1,6 +1,6 @@
 //! Chooses the clock of a server.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
 use sweetspot_metrics::{Histogram, MetricsChange};
 use sweetspot_quantity::{Megahertz, Ratio, Seconds, Watts};
@@ -69,32 +69,45 @@ pub struct SloAction {
 }
 
 /// The share of what a bound allows that is used: the rest is for what pages show too late.
-const USED_SHARE: f64 = 0.5;
-/// The time over which the share of late tokens or requests is counted.
-const WINDOW: Seconds = Seconds::new(30.0);
+const USED_SHARE: f64 = 0.6;
+/// The time over which late tokens and requests are counted.
+const WINDOW: Seconds = Seconds::new(60.0);
 /// The shortest time at a clock before it is lowered.
-const STAY: Seconds = Seconds::new(4.0);
-/// A clock is lowered to this share of what the measured latency would allow, and by at most this factor.
-const CAUTION: f64 = 0.9;
-const LARGEST_CUT: f64 = 0.7;
+const STAY: Seconds = Seconds::new(3.0);
 /// After a bound was missed at a clock, lower ones are not tried for this time; it doubles each time.
-const BLOCK: Seconds = Seconds::new(45.0);
-const MAX_BLOCK: Seconds = Seconds::new(900.0);
+const BLOCK: Seconds = Seconds::new(60.0);
+const MAX_BLOCK: Seconds = Seconds::new(1800.0);
 /// How long a clock that was raised for waiting requests stays.
 const BOOST: Seconds = Seconds::new(1.0);
 /// The share of the bound on the first token that the prompts of waiting requests may take.
-const QUEUE_SHARE: f64 = 0.3;
-/// The number of observations below which a share says little.
-const FEW: f64 = 20.0;
+const QUEUE_SHARE: f64 = 0.4;
+/// The number of pages with misses at full speed after which the user is told.
+const FULL_SPEED_MISSES: u32 = 50;
 
 /// What is known about one class of load.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Known {
     /// The clock that is used with this load.
     level: usize,
     /// When lower clocks may be tried again.
     blocked_until: Seconds,
     block: Seconds,
+    /// How long the clock was used with this load.
+    stay: Seconds,
+    /// Late and all observations of each bound at this clock; old ones fade.
+    counts: Vec<(f64, f64)>,
+}
+
+impl Known {
+    /// The same load at another clock, of which nothing is known yet.
+    fn at_level(&self, level: usize) -> Self {
+        Self {
+            level,
+            stay: Seconds::ZERO,
+            counts: vec![(0.0, 0.0); self.counts.len()],
+            ..self.clone()
+        }
+    }
 }
 
 /// Chooses the clock of a server.
@@ -107,9 +120,9 @@ pub struct SloController {
     demand: Option<f64>,
     known: BTreeMap<i32, Known>,
     class: i32,
-    /// The recent pages: their time, and late and all observations of each bound.
-    recent: VecDeque<(Seconds, Vec<(f64, f64)>)>,
     prompts: PromptCosts,
+    /// The mean time between tokens while no prompt is processed, smoothed.
+    plain_step: Option<f64>,
     boost_until: Seconds,
     boost: usize,
     /// The smoothed power, if it is bounded.
@@ -130,8 +143,8 @@ impl SloController {
             demand: None,
             known: BTreeMap::new(),
             class: 0,
-            recent: VecDeque::new(),
             prompts: PromptCosts::default(),
+            plain_step: None,
             boost_until: Seconds::ZERO,
             boost: 0,
             power: None,
@@ -143,23 +156,32 @@ impl SloController {
 
     /// The clock that is set now.
     pub fn clock(&self) -> Megahertz {
-        self.config.clocks[self.level]
+        self.config
+            .clocks
+            .get(self.level)
+            .copied()
+            .unwrap_or_default()
     }
 
     fn top(&self) -> usize {
-        self.config.clocks.len() - 1
+        self.config.clocks.len().saturating_sub(1)
     }
 
     /// The lowest level with at least this clock, relative to the highest one.
     fn level_for(&self, share: f64) -> usize {
-        let wanted = self.config.clocks[self.top()] * share;
+        let highest = self.config.clocks.last().copied().unwrap_or_default();
+        let wanted = highest * share;
         let at = self.config.clocks.partition_point(|clock| *clock < wanted);
         at.min(self.top())
     }
 
     /// The clock of a level, relative to the highest one.
     fn share(&self, level: usize) -> Ratio {
-        self.config.clocks[level] / self.config.clocks[self.top()]
+        let highest = self.config.clocks.last().copied().unwrap_or_default();
+        self.config
+            .clocks
+            .get(level)
+            .map_or(Ratio::new(1.0), |clock| *clock / highest)
     }
 
     /// Takes a page and decides.
@@ -167,20 +189,18 @@ impl SloController {
         let mut action = SloAction::default();
         self.prompts
             .take(&page.change, page.interval, self.share(self.level));
-        self.record(page, &mut action);
         self.classify(page);
+        self.record(page, &mut action);
         self.judge(page.at, &mut action);
         let queue = self.level_for_queue(page);
         self.limit_power(page);
-        let of_load = self
-            .known
-            .get(&self.class)
-            .map_or(self.top(), |known| known.level);
-        let wanted = of_load.max(queue).min(self.power_level);
+        let of_load = self.known.get(&self.class);
+        let of_load = of_load.map_or(self.top(), |known| known.level);
         let wanted = match self.has_noticed.is_empty() {
-            true => wanted,
-            false => self.power_level,
+            true => of_load.max(queue),
+            false => self.top(),
         };
+        let wanted = wanted.min(self.power_level);
         if wanted != self.level {
             self.level = wanted;
             self.since = page.at;
@@ -189,155 +209,149 @@ impl SloController {
         action
     }
 
-    /// Counts late observations. Those in the first moments after a change belong to the clock before.
-    fn record(&mut self, page: &ServingPage, action: &mut SloAction) {
-        let mut counts = Vec::with_capacity(self.config.slos.len());
-        for slo in &self.config.slos {
-            match slo.kind.times(&page.change) {
-                Some(times) => counts.push(late(times, slo)),
-                None => {
-                    counts.push((0.0, 0.0));
-                    if !self.has_noticed.contains(&slo.kind) {
-                        self.has_noticed.push(slo.kind);
-                        action.notice = Some(SloNotice::NotMeasured(*slo));
-                    }
-                }
-            }
-        }
-        if page.at - self.since >= self.config.switch_time {
-            self.recent.push_back((page.at, counts));
-        }
-        while self
-            .recent
-            .front()
-            .is_some_and(|(at, _)| page.at - *at > WINDOW)
-        {
-            self.recent.pop_front();
-        }
-    }
-
-    /// Finds the class of the load: half an octave of tokens per second. A load that was never seen starts with the clock
-    /// of the next higher one that was.
+    /// Finds the class of the load: an octave of tokens per second. A load that was never seen starts with the clock of the
+    /// next higher one that was, or a little above that of the next lower one.
     fn classify(&mut self, page: &ServingPage) {
         let Some(tokens) = page.change.items() else {
             return;
         };
         let rate = tokens / page.interval.get().max(1e-3);
-        let weight = (page.interval.get() / 5.0).min(1.0);
+        let weight = (page.interval.get() / 8.0).min(1.0);
         let before = self.demand.unwrap_or(rate);
         let demand = before + weight * (rate - before);
         self.demand = Some(demand);
-        let position = 2.0 * demand.max(1.0).log2();
+        let position = demand.max(1.0).log2();
         // A load between two classes stays in its class.
         if (position - f64::from(self.class) - 0.5).abs() > 0.7 {
             self.class = position.floor() as i32;
-            self.recent.clear();
+        }
+        if self.known.contains_key(&self.class) {
+            return;
         }
         let above = self.known.range(self.class..).next();
-        let level = above.map_or(self.top(), |(_, known)| known.level);
         let below = self.known.range(..self.class).next_back();
-        let level = match below {
-            Some((class, known)) if above.is_none() && self.class - class <= 2 => {
-                // A little more load needs a little more speed.
-                self.level_for(self.share(known.level).get() * 1.25)
-            }
-            _ => level,
+        let level = match (above, below) {
+            (Some((_, known)), _) => known.level,
+            (None, Some((_, known))) => self.level_for(self.share(known.level).get() * 1.3),
+            (None, None) => self.top(),
         };
-        self.known.entry(self.class).or_insert(Known {
+        let new = Known {
             level,
             blocked_until: Seconds::ZERO,
             block: BLOCK,
-        });
+            stay: Seconds::ZERO,
+            counts: vec![(0.0, 0.0); self.config.slos.len()],
+        };
+        self.known.insert(self.class, new);
+    }
+
+    /// Counts late observations at the clock of this load. Those of the first moments after a change belong to the clock
+    /// before, and those at a higher clock say nothing of this one.
+    fn record(&mut self, page: &ServingPage, action: &mut SloAction) {
+        let change = &page.change;
+        if let Some(times) = change
+            .inter_token
+            .as_ref()
+            .filter(|_| change.prompt_tokens == Some(0.0))
+            && let Some(mean) = times.mean()
+        {
+            let before = self.plain_step.unwrap_or(mean);
+            self.plain_step = Some(before + 0.2 * (mean - before));
+        }
+        let fade = (-page.interval.get() / WINDOW.get()).exp();
+        let (level, plain) = (self.level, self.plain_step);
+        let has_settled = page.at - self.since > self.config.switch_time + page.interval;
+        let Some(known) = self.known.get_mut(&self.class) else {
+            return;
+        };
+        let counts_now = level == known.level && has_settled;
+        if counts_now {
+            known.stay += page.interval;
+        }
+        for (slo, sum) in self.config.slos.iter().zip(&mut known.counts) {
+            match slo.kind.times(change) {
+                Some(times) if counts_now => {
+                    let (late, all) = late(times, slo, plain);
+                    *sum = (sum.0 * fade + late, sum.1 * fade + all);
+                }
+                Some(_) => {}
+                None if change.running.unwrap_or(0.0) > 0.0
+                    && !self.has_noticed.contains(&slo.kind) =>
+                {
+                    self.has_noticed.push(slo.kind);
+                    action.notice = Some(SloNotice::NotMeasured(*slo));
+                }
+                None => {}
+            }
+        }
     }
 
     /// Raises the clock of this load if a bound is missed, or lowers it if all have room.
     fn judge(&mut self, now: Seconds, action: &mut SloAction) {
-        let worst = self.worst_share();
-        let Some(known) = self.known.get(&self.class).copied() else {
+        let top = self.top();
+        let Some(known) = self.known.get(&self.class) else {
             return;
         };
-        let top = self.top();
-        if let Some((used, slo)) = worst.filter(|(used, _)| *used > 1.0) {
-            if self.level >= top && used > 2.0 {
-                self.full_speed_misses += 1;
-                if self.full_speed_misses > 25 && !self.has_noticed.contains(&slo.kind) {
+        let Some((used, slo)) = self.worst_share(known) else {
+            return;
+        };
+        if used > 1.0 {
+            if known.level >= top {
+                self.full_speed_misses += u32::from(used > 1.0 / USED_SHARE);
+                if self.full_speed_misses > FULL_SPEED_MISSES
+                    && !self.has_noticed.contains(&slo.kind)
+                {
                     self.has_noticed.push(slo.kind);
                     action.notice = Some(SloNotice::CannotKeep(slo));
                 }
+                return;
             }
-            if self.level <= known.level && known.level < top {
-                let step = self.share(known.level).get() * if used > 3.0 { 1.3 } else { 1.1 };
-                let level = self.level_for(step).max(known.level + 1).min(top);
-                self.known.insert(
-                    self.class,
-                    Known {
-                        level,
-                        blocked_until: now + known.block,
-                        block: (known.block * 2.0).min(MAX_BLOCK),
-                    },
-                );
-                self.recent.clear();
-            }
+            let factor = if used > 3.0 { 1.25 } else { 1.08 };
+            let level = self.level_for(self.share(known.level).get() * factor);
+            let mut raised = known.at_level(level.max(known.level + 1).min(top));
+            raised.blocked_until = now + raised.block;
+            raised.block = (raised.block * 2.0).min(MAX_BLOCK);
+            self.known.insert(self.class, raised);
             return;
         }
-        let Some((_, _)) = worst else { return };
-        let has_stayed = now - self.since >= STAY && self.level == known.level;
-        if !has_stayed || known.level == 0 || now < known.blocked_until {
+        if known.stay < STAY || known.level == 0 || now < known.blocked_until {
             return;
         }
-        let share = self.room().max(LARGEST_CUT);
-        let level = self.level_for(self.share(known.level).get() * share);
-        let level = level.min(known.level - 1);
-        self.known.insert(self.class, Known { level, ..known });
-        // A load that is lower needs no higher clock.
+        let factor = match used {
+            _ if used < 0.05 => 0.8,
+            _ if used < 0.3 => 0.9,
+            _ if used < 0.6 => 0.95,
+            _ => return,
+        };
+        let level = self.level_for(self.share(known.level).get() * factor);
+        let lowered = known.at_level(level.min(known.level - 1));
+        let level = lowered.level;
+        self.known.insert(self.class, lowered);
+        // A lower load needs no higher clock.
         for (_, lower) in self.known.range_mut(..self.class) {
-            lower.level = lower.level.min(level.max(known.level));
+            if lower.level > level {
+                *lower = lower.at_level(level);
+            }
         }
-        self.recent.clear();
     }
 
-    /// The largest share of what a bound allows that is used, with that bound; `None` with few observations.
-    fn worst_share(&self) -> Option<(f64, Slo)> {
-        let sums = self.config.slos.iter().enumerate().map(|(index, slo)| {
-            let (late, all) = self.sum(index);
+    /// The largest share of what a bound allows that is used, with that bound; `None` with too few observations.
+    fn worst_share(&self, known: &Known) -> Option<(f64, Slo)> {
+        let bounds = self.config.slos.iter().zip(&known.counts);
+        let used = bounds.filter_map(|(slo, (late, all))| {
             let allowed = (1.0 - slo.quantile.get()) * USED_SHARE;
-            (late, all, late / (all.max(1.0) * allowed), *slo)
+            // One late observation among few is no evidence; several are.
+            let is_known = *all * (1.0 - slo.quantile.get()) >= 0.15 || *late >= 2.0;
+            is_known.then(|| (late / (all.max(1.0) * allowed), *slo))
         });
-        let known = sums.filter(|(late, all, _, slo)| {
-            *all >= FEW.min(1.0 / (1.0 - slo.quantile.get())) || *late >= 2.0
-        });
-        known
-            .map(|(_, _, used, slo)| (used, slo))
-            .max_by(|a, b| a.0.total_cmp(&b.0))
-    }
-
-    /// Late and all observations of a bound in the window.
-    fn sum(&self, index: usize) -> (f64, f64) {
-        let counts = self
-            .recent
-            .iter()
-            .filter_map(|(_, counts)| counts.get(index));
-        counts.fold((0.0, 0.0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
-    }
-
-    /// By which factor the clock may fall if latencies grow at most as its inverse.
-    fn room(&self) -> f64 {
-        let used = self.worst_share().map_or(1.0, |(used, _)| used);
-        match used {
-            _ if used < 0.1 => LARGEST_CUT,
-            _ if used < 0.5 => 0.85,
-            _ => CAUTION.max(0.95),
-        }
+        used.max_by(|a, b| a.0.total_cmp(&b.0))
     }
 
     /// The level that serves the waiting requests in time: raised at once, and kept for a moment.
     fn level_for_queue(&mut self, page: &ServingPage) -> usize {
         let waiting = page.change.waiting.unwrap_or(0.0);
-        let bound = self
-            .config
-            .slos
-            .iter()
-            .find(|slo| slo.kind == LatencyKind::FirstToken);
+        let mut bounds = self.config.slos.iter();
+        let bound = bounds.find(|slo| slo.kind == LatencyKind::FirstToken);
         if waiting > 0.0 {
             let needed = bound.and_then(|slo| {
                 let time = self.prompts.time_for(waiting + 1.0)?;
@@ -372,9 +386,111 @@ impl SloController {
     }
 }
 
-/// Late and all observations: those of the bucket that contains the bound are spread evenly in it.
-fn late(times: &Histogram, slo: &Slo) -> (f64, f64) {
-    let (least, most) = times.number_above(slo.bound.get());
-    let inside = times.share_of_bucket_above(slo.bound.get());
-    (least + (most - least) * inside, times.count())
+/// Late and all observations. If the bound lies within a bucket, the mean time of the slow tokens decides: it follows from
+/// the sum of all times and from the time of a step without prompts. Otherwise the bucket is taken as evenly filled.
+fn late(times: &Histogram, slo: &Slo, plain_step: Option<f64>) -> (f64, f64) {
+    let bound = slo.bound.get();
+    let (least, most) = times.number_above(bound);
+    let between = most - least;
+    if between <= 0.0 {
+        return (least, times.count());
+    }
+    let slow_mean = plain_step
+        .filter(|_| slo.kind == LatencyKind::InterToken && least == 0.0)
+        .and_then(|plain| {
+            Some((times.mean()? * times.count() - plain * (times.count() - between)) / between)
+        });
+    let share = match slow_mean {
+        Some(mean) => ((mean / bound - 0.85) / 0.25).clamp(0.0, 1.0),
+        None => times.share_of_bucket_above(bound),
+    };
+    (least + between * share, times.count())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn page(at: f64, tokens: f64, itl: f64, waiting: f64) -> ServingPage {
+        let times = |value: f64, count: f64| {
+            let bounds = [0.01, 0.025, 0.05, 0.1, 0.5, 1.0];
+            let buckets = bounds.map(|bound| (bound, if value <= bound { count } else { 0.0 }));
+            Histogram::new(buckets.to_vec(), Some(value * count), Some(count))
+        };
+        ServingPage {
+            at: Seconds::new(at),
+            interval: Seconds::new(0.2),
+            change: MetricsChange {
+                prompt_tokens: Some(100.0),
+                generated_tokens: Some(tokens),
+                running: Some(10.0),
+                waiting: Some(waiting),
+                first_token: Some(times(0.05, 1.0)),
+                inter_token: Some(times(itl, tokens)),
+                ..MetricsChange::default()
+            },
+            power: Some(Watts::new(300.0)),
+        }
+    }
+
+    fn controller() -> SloController {
+        SloController::new(SloConfig {
+            slos: vec![
+                "ttft-p99=500ms".parse().unwrap(),
+                "itl-p95=40ms".parse().unwrap(),
+            ],
+            clocks: (4..=20)
+                .map(|n| Megahertz::new(f64::from(n) * 100.0))
+                .collect(),
+            below: None,
+            switch_time: Seconds::new(0.02),
+        })
+    }
+
+    /// A server whose time between tokens is so many milliseconds at 2000 MHz, and grows as the clock falls.
+    fn run(controller: &mut SloController, pages: std::ops::Range<u32>, millis: f64) -> u32 {
+        let mut changes = 0;
+        for number in pages {
+            let itl = millis * 1e-3 * 2000.0 / controller.clock().get();
+            let action = controller.step(&page(f64::from(number) * 0.2, 200.0, itl, 0.0));
+            changes += u32::from(action.clock.is_some());
+        }
+        changes
+    }
+
+    #[test]
+    fn the_clock_falls_to_what_the_bound_allows_and_stays_there() {
+        let mut controller = controller();
+        run(&mut controller, 0..3000, 12.0);
+        let clock = controller.clock();
+        assert!(
+            clock >= Megahertz::new(600.0) && clock <= Megahertz::new(1000.0),
+            "{clock}"
+        );
+        let changes = run(&mut controller, 3000..6000, 12.0);
+        assert!(changes <= 8, "{changes} changes in ten minutes");
+    }
+
+    #[test]
+    fn waiting_requests_raise_the_clock_at_once() {
+        let mut controller = controller();
+        run(&mut controller, 0..3000, 12.0);
+        let before = controller.clock();
+        let action = controller.step(&page(700.0, 200.0, 0.02, 60.0));
+        assert!(
+            action.clock.is_some_and(|clock| clock > before),
+            "{action:?}"
+        );
+    }
+
+    #[test]
+    fn a_bound_that_cannot_be_kept_is_said_once_and_full_speed_is_held() {
+        let mut controller = controller();
+        let mut notices = 0;
+        for number in 0..2000 {
+            let action = controller.step(&page(f64::from(number) * 0.2, 200.0, 0.3, 0.0));
+            notices += u32::from(action.notice.is_some());
+        }
+        assert_eq!((notices, controller.clock()), (1, Megahertz::new(2000.0)));
+    }
 }

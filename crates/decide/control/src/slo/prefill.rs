@@ -29,7 +29,10 @@ impl PromptCosts {
         }
         self.requests = MEMORY * self.requests + requests;
         self.tokens = MEMORY * self.tokens + tokens;
-        let rate = tokens / interval.get() / clock.get().max(1e-3);
+        // Requests that do not wait are processed in the time to their first tokens.
+        let times = change.first_token.as_ref().and_then(|times| times.mean());
+        let one_by_one = times.map_or(0.0, |mean| tokens / (mean * requests).max(1e-6));
+        let rate = (tokens / interval.get()).max(one_by_one) / clock.get().max(1e-3);
         self.tokens_per_s = (self.tokens_per_s * 0.9995).max(rate);
     }
 
