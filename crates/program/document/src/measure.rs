@@ -182,6 +182,39 @@ pub struct Serving {
     pub request_latency_s: Option<Latency>,
     /// How often the server restarted in the run.
     pub restarts: u32,
+    /// The latency bounds that were to be kept.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub slos: Vec<LatencyBound>,
+    /// The core clocks that were set to keep them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clocks: Option<Vec<ClockChange>>,
+    /// How long setting a clock took on average, in seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub switch_time_s: Option<f64>,
+}
+
+/// A latency bound, and what became of it.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct LatencyBound {
+    /// The bound as on the command line.
+    pub slo: String,
+    /// The bound in seconds.
+    pub bound_s: f64,
+    /// Whether it was kept; absent if the buckets of the server leave that open.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kept: Option<bool>,
+    /// The quantile that it bounds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub measured_s: Option<LatencyQuantile>,
+}
+
+/// A core clock that was set.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct ClockChange {
+    /// The time since the start, in seconds.
+    pub at_s: f64,
+    /// The core clock in megahertz.
+    pub core_clock_mhz: f64,
 }
 
 /// A distribution of times, in seconds.

@@ -2,7 +2,8 @@
 
 use sweetspot_document::measure as document;
 use sweetspot_metrics::{Histogram, QuantileRange};
-use sweetspot_session::measure::{RunMeasurement, ServingSummary, ServingWindow};
+use sweetspot_quantity::{Megahertz, Seconds};
+use sweetspot_session::measure::{RunMeasurement, ServingSummary, ServingWindow, SloResult};
 
 use crate::table::Table;
 use crate::text::Text;
@@ -36,7 +37,42 @@ pub fn serving_text(run: &RunMeasurement) -> Option<Text> {
     if has_latencies {
         parts.push(latencies.into());
     }
+    parts.extend(
+        run.slos
+            .iter()
+            .map(|result| Text::from(slo_sentence(result))),
+    );
+    parts.extend(clocks_sentence(run).map(Text::from));
     Some(Text::from_parts(parts))
+}
+
+/// Whether a latency bound was kept.
+fn slo_sentence(result: &SloResult) -> String {
+    let measured = quantile_text(result.measured);
+    match (result.is_kept(), result.measured) {
+        (Some(true), _) => format!("{}: kept, {measured} ms", result.slo),
+        (Some(false), _) => format!("{}: not kept, {measured} ms", result.slo),
+        (None, Some(_)) => format!(
+            "{}: {measured} ms; the server's buckets leave open whether it was kept",
+            result.slo
+        ),
+        (None, None) => format!("{}: the server did not report it", result.slo),
+    }
+}
+
+/// How often the core clock was set; `None` if it was not to be.
+fn clocks_sentence(run: &RunMeasurement) -> Option<String> {
+    let (changes, switch_time) = run.clocks.as_ref()?;
+    let last = changes
+        .last()
+        .map(|(_, clock)| format!(", {clock:.0} at the end"));
+    let each = switch_time.map(|time| format!(", {:.1} ms each", 1e3 * time.get()));
+    Some(format!(
+        "{} changes of the core clock{}{}",
+        changes.len(),
+        each.unwrap_or_default(),
+        last.unwrap_or_default()
+    ))
 }
 
 /// The sentence above the tables: which server, and which part of the run.
@@ -130,20 +166,44 @@ pub fn serving_json(run: &RunMeasurement) -> Option<document::Serving> {
         inter_token_latency_s: latency(&serving.inter_token),
         request_latency_s: latency(&serving.end_to_end),
         restarts: serving.restarts,
+        slos: run.slos.iter().map(slo_json).collect(),
+        clocks: run.clocks.as_ref().map(|(changes, _)| {
+            let changes = changes.iter();
+            let entry = |(at, clock): &(Seconds, Megahertz)| document::ClockChange {
+                at_s: at.get(),
+                core_clock_mhz: clock.get(),
+            };
+            changes.map(entry).collect()
+        }),
+        switch_time_s: run
+            .clocks
+            .as_ref()
+            .and_then(|(_, time)| time.map(Seconds::get)),
     })
+}
+
+/// Makes the entry of a latency bound.
+fn slo_json(result: &SloResult) -> document::LatencyBound {
+    document::LatencyBound {
+        slo: result.slo.to_string(),
+        bound_s: result.slo.bound.get(),
+        kept: result.is_kept(),
+        measured_s: result.measured.map(quantile_json),
+    }
+}
+
+/// Makes the entry of a quantile.
+fn quantile_json(range: QuantileRange) -> document::LatencyQuantile {
+    document::LatencyQuantile {
+        value: range.value,
+        low: range.low,
+        high: range.high.is_finite().then_some(range.high),
+    }
 }
 
 /// Makes the entry of a latency; `None` without observations.
 pub(crate) fn latency_json(times: &Histogram) -> Option<document::Latency> {
-    let range = |share: f64| {
-        times
-            .quantile(share)
-            .map(|range| document::LatencyQuantile {
-                value: range.value,
-                low: range.low,
-                high: range.high.is_finite().then_some(range.high),
-            })
-    };
+    let range = |share: f64| times.quantile(share).map(quantile_json);
     Some(document::Latency {
         count: times.count(),
         mean: times.mean()?,

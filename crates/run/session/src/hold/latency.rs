@@ -11,7 +11,7 @@ use sweetspot_quantity::{Megahertz, Seconds, Watts};
 use sweetspot_workload::{GuardProgram, Lease, MetricsSource, RunLimits, SignalSource};
 
 use super::HoldError;
-use super::request::{HoldKnob, HoldRequest, clock_knob};
+use super::request::{HoldKnob, clock_knob};
 use crate::host::{descriptors, select_working, visibility_variables};
 use crate::measure::{MeasureRequest, Measurement, Recording, measure_on};
 use crate::observer::Observer;
@@ -32,6 +32,8 @@ pub struct LatencyRequest {
     pub metrics: MetricsSource,
     /// The bounds on latencies.
     pub slos: Vec<Slo>,
+    /// What is set; only the core clock can be.
+    pub knob: HoldKnob,
     /// The highest mean power of all GPUs, if there is a bound.
     pub below: Option<Watts>,
     /// Whether writes to the devices are forbidden.
@@ -52,13 +54,18 @@ pub fn hold_latency(
     guard: GuardProgram<'_>,
     observer: &mut dyn Observer,
 ) -> Result<((Measurement, Recording), bool), SessionError> {
+    if !matches!(request.knob, HoldKnob::Auto | HoldKnob::CoreClock) {
+        return Err(HoldError::KnobForSlo(request.knob).into());
+    }
     if request.read_only {
         return Err(HoldError::ReadOnly(HoldKnob::CoreClock).into());
     }
     let gpus = select_working(request.device.as_deref(), MigSlices::Exclude)?;
     let devices = descriptors(&gpus);
     let Some(DeviceKnob::CoreClock(clocks)) = clock_knob(&devices) else {
-        let device = devices.first().map_or(String::new(), |device| device.name.clone());
+        let device = devices
+            .first()
+            .map_or(String::new(), |device| device.name.clone());
         return Err(DevicesError::NotSupported {
             device,
             problem: "the core clock of this GPU cannot be set, which --slo needs".to_owned(),
@@ -110,12 +117,4 @@ fn thin_out(clocks: Vec<Megahertz>) -> Vec<Megahertz> {
     }
     let picked = (0..MAX_CLOCKS).filter_map(|n| clocks.get(n * last / (MAX_CLOCKS - 1)));
     picked.copied().collect()
-}
-
-/// Whether a hold with these options can be combined with latency bounds from a metrics page.
-pub fn reject_for_latency(request: &HoldRequest) -> Result<(), HoldError> {
-    match request.knob {
-        HoldKnob::Auto | HoldKnob::CoreClock => Ok(()),
-        knob => Err(HoldError::KnobForSlo(knob)),
-    }
 }

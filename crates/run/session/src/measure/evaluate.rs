@@ -1,5 +1,6 @@
 //! Computes a measurement from the recorded readings.
 
+use sweetspot_control::slo::{LatencyKind, Slo};
 use sweetspot_device::{Descriptor, SensorKind};
 use sweetspot_measure::DeviceRecording;
 use sweetspot_measure::math::{
@@ -10,9 +11,10 @@ use sweetspot_workload::CommandExit;
 
 use super::limits::load_limit;
 use super::result::{
-    DeviceRun, IdleEnergy, Measurement, PhaseSummary, RunMeasurement, TotalEnergy,
+    DeviceRun, IdleEnergy, Measurement, PhaseSummary, RunMeasurement, SloResult, TotalEnergy,
 };
 use super::run::MeasuredRun;
+use super::serving::ServingSummary;
 use super::{Machine, MeasureRequest, ProgressSource};
 
 /// Computes the result of a measurement from the readings and the command's reports. `idle` is the time span
@@ -46,6 +48,23 @@ pub fn evaluate(
         runs,
         stopped: None,
     }
+}
+
+/// Whether the latency bounds were kept.
+fn slo_results(request: &MeasureRequest, serving: Option<&ServingSummary>) -> Vec<SloResult> {
+    let slos = request.slo.iter().flat_map(|config| &config.slos);
+    let result = |slo: &Slo| {
+        let times = serving.and_then(|serving| match slo.kind {
+            LatencyKind::FirstToken => serving.first_token.as_ref(),
+            LatencyKind::InterToken => serving.inter_token.as_ref(),
+            LatencyKind::EndToEnd => serving.end_to_end.as_ref(),
+        });
+        SloResult {
+            slo: *slo,
+            measured: times.and_then(|times| times.quantile(slo.quantile.get())),
+        }
+    };
+    slos.map(result).collect()
 }
 
 /// The words of a command as text.
@@ -191,7 +210,9 @@ fn evaluate_run(
         disagreement,
         devices: device_runs,
         items: reports.items(&window),
+        slos: slo_results(request, reports.serving(&window).as_ref()),
         serving: reports.serving(&window),
+        clocks: run.clocks.clone(),
         values: reports.values().clone(),
         exit_code: run.outcome.exit_code(),
         signal: match run.outcome.ended {

@@ -11,12 +11,15 @@ mod result;
 mod run;
 mod samples;
 mod serving;
+mod slo;
 
 pub use error::MeasureError;
 pub use machine::Machine;
 pub use result::{
-    DeviceRun, IdleEnergy, Measurement, PhaseSummary, RunMeasurement, StopReason, TotalEnergy,
+    DeviceRun, IdleEnergy, Measurement, PhaseSummary, RunMeasurement, SloResult, StopReason,
+    TotalEnergy,
 };
+pub use run::ClockChanges;
 pub use samples::series;
 pub use serving::{ServingSummary, ServingWindow};
 pub use sweetspot_measure::{RunWindow, UnknownWindow};
@@ -27,6 +30,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use sweetspot_control::slo::SloConfig;
 use sweetspot_device::{Descriptor, Device, MigSlices, MonotonicClock, SensorKind};
 use sweetspot_measure::math::Span;
 use sweetspot_measure::{DeviceRecording, MethodChoice, Sampler};
@@ -65,6 +69,8 @@ pub struct MeasureRequest {
     pub metrics: Option<MetricsSource>,
     /// The number of a process that runs already and is measured in place of a command.
     pub attach: Option<u32>,
+    /// The latency bounds to keep by the core clock of leased GPUs; nothing is set if `None`.
+    pub slo: Option<SloConfig>,
     /// The method by which energy is measured.
     pub method: MethodChoice,
     /// Whether standard output is reserved for the result document; the command's output then goes to standard error.
@@ -95,6 +101,7 @@ impl MeasureRequest {
             progress: ProgressSource::Automatic,
             metrics: None,
             attach: None,
+            slo: None,
             method: MethodChoice::Auto,
             keep_stdout: false,
             quiet: false,
@@ -192,6 +199,7 @@ pub(crate) fn measure_on(
         limits,
         observer,
         used_gpus: usize::MAX,
+        devices: devices.iter().map(|device| device.id.clone()).collect(),
         recognised: None,
     };
     let idle = request.idle.then(|| measure_idle(&context)).transpose();

@@ -1,7 +1,7 @@
 //! Sets the core clock of the GPUs with every metrics page, so that a server keeps its latency bounds with little energy.
 
 use sweetspot_control::slo::{ServingPage, SloConfig, SloController};
-use sweetspot_device::{DeviceId, Moment, Settings};
+use sweetspot_device::{Clock, DeviceId, Moment, MonotonicClock, Settings};
 use sweetspot_quantity::{Megahertz, Seconds, Watts};
 use sweetspot_workload::{RunInProgress, ServingReport};
 
@@ -87,10 +87,8 @@ impl SloLoop {
         let elapsed = Seconds::new(begun.elapsed().as_secs_f64());
         self.switch_time += elapsed;
         if self.changes.len() < MAX_CHANGES {
-            let at = Moment::default();
-            let _ = at;
-            let now = sweetspot_device::Clock::now(&sweetspot_device::MonotonicClock);
-            self.changes.push((now - self.began, clock));
+            self.changes
+                .push((MonotonicClock.now() - self.began, clock));
         }
         None
     }
