@@ -14,4 +14,5 @@
 pub mod budget;
 pub mod hold;
 pub mod limit;
+pub mod slo;
 pub mod tune;

@@ -135,6 +135,9 @@ pub struct Definition {
     /// Where progress is found in the command's output: the name of a format, or a regular expression.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub progress: Option<String>,
+    /// The address of the metrics page on which a server counts tokens.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub metrics: Option<String>,
     /// The method by which energy is measured; absent for the best available one.
     #[serde(skip_serializing_if = "Option::is_none", with = "text_field::optional")]
     pub method: Option<MethodChoice>,
@@ -267,6 +270,7 @@ impl Definition {
             timeout: self.timeout.or(other.timeout),
             window: self.window.or(other.window),
             progress: self.progress.or(other.progress),
+            metrics: self.metrics.or(other.metrics),
             method: self.method.or(other.method),
             samples: self.samples.or(other.samples),
             read_only: self.read_only.or(other.read_only),

@@ -17,11 +17,13 @@ pub enum RunWindow {
     },
     /// The measurement window lasts from the first beginning to the last end of the phase with this name.
     Phase(String),
+    /// The measurement window is the steady state of a server, from its metrics page.
+    Steady,
 }
 
 /// The error when a text does not describe a measurement window.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown measurement window `{0}`: use run, progress or phase:NAME")]
+#[error("unknown measurement window `{0}`: use run, progress, phase:NAME or steady")]
 pub struct UnknownWindow(String);
 
 impl std::str::FromStr for RunWindow {
@@ -30,6 +32,7 @@ impl std::str::FromStr for RunWindow {
     fn from_str(text: &str) -> Result<Self, UnknownWindow> {
         match (text, text.strip_prefix("phase:")) {
             ("run", _) => Ok(Self::Run),
+            ("steady", _) => Ok(Self::Steady),
             ("progress", _) => Ok(Self::Progress {
                 skip: 0,
                 iterations: None,
@@ -46,6 +49,7 @@ impl std::fmt::Display for RunWindow {
             Self::Run => f.pad("run"),
             Self::Progress { .. } => f.pad("progress"),
             Self::Phase(name) => write!(f, "phase:{name}"),
+            Self::Steady => f.pad("steady"),
         }
     }
 }
@@ -84,6 +88,9 @@ impl RunWindow {
                     }));
                 }
                 window.ok_or_else(|| "no progress was reported".to_owned())
+            }
+            Self::Steady => {
+                Err("the steady state is found on a metrics page: give --metrics URL".to_owned())
             }
             Self::Phase(name) => phase
                 .filter(|phase| phase.begin < phase.end)

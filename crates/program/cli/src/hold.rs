@@ -32,6 +32,12 @@ pub fn run(args: HoldArgs) -> Result<Outcome> {
         print(Text::from(answer.to_string()) + Text::empty_line() + next)?;
         return Ok(Outcome::DONE);
     }
+    if !args.slo.is_empty() {
+        return crate::hold_latency::run(&args);
+    }
+    if let Some(flag) = latency_flag(&args) {
+        bail!("{flag} needs latency bounds from a metrics page: give --slo too");
+    }
     let documents = Documents::open([
         (Format::Json, args.export_json.as_deref()),
         (Format::Svg, args.export_svg.as_deref()),
@@ -68,6 +74,15 @@ pub fn run(args: HoldArgs) -> Result<Outcome> {
     })
 }
 
+/// A flag that has a meaning with --slo only, if one is given.
+fn latency_flag(args: &HoldArgs) -> Option<&'static str> {
+    match (args.metrics.metrics.is_some(), args.objective) {
+        (true, _) => Some("--metrics"),
+        (false, ObjectiveName::Energy) => Some("--objective energy"),
+        (false, _) => None,
+    }
+}
+
 /// The request that the flags describe; `keep_stdout` reserves standard output for a document.
 fn request(args: &HoldArgs, keep_stdout: bool) -> HoldRequest {
     let mode = args.mode.map(hold_mode);
@@ -89,7 +104,7 @@ fn request(args: &HoldArgs, keep_stdout: bool) -> HoldRequest {
         mode,
         goal: match args.objective {
             ObjectiveName::Throughput => HoldGoal::Throughput,
-            ObjectiveName::EnergyPerItem => HoldGoal::EnergyPerItem,
+            ObjectiveName::EnergyPerItem | ObjectiveName::Energy => HoldGoal::EnergyPerItem,
         },
         batches: match (&args.batches, args.knob, args.mode) {
             (Some(sizes), ..) => sizes.0.clone(),

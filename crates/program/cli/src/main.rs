@@ -26,6 +26,7 @@ mod generate;
 mod guard_launcher;
 mod hints;
 mod hold;
+mod hold_latency;
 mod live_line;
 mod log;
 mod measure;

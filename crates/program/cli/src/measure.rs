@@ -1,5 +1,7 @@
 //! `sweetspot measure`.
 
+use std::time::Duration;
+
 use anyhow::{Result, bail};
 use sweetspot_report::{
     Text, measurement_csv, measurement_json, measurement_markdown, measurement_text,
@@ -77,7 +79,10 @@ fn notes(measurement: &Measurement) -> Vec<String> {
 /// The request that the flags describe; `keep_stdout` reserves standard output for a document.
 fn request(args: MeasureArgs, keep_stdout: bool) -> Result<MeasureRequest> {
     let window = match (args.window, args.iterations, args.skip) {
-        (window, None, None) => window.unwrap_or(RunWindow::Run),
+        (window, None, None) => window.unwrap_or(match args.metrics.metrics {
+            Some(_) => RunWindow::Steady,
+            None => RunWindow::Run,
+        }),
         (None | Some(RunWindow::Progress { .. }), iterations, skip) => RunWindow::Progress {
             skip: skip.unwrap_or(0),
             iterations,
@@ -88,7 +93,16 @@ fn request(args: MeasureArgs, keep_stdout: bool) -> Result<MeasureRequest> {
             )
         }
     };
+    let metrics = args.metrics.source()?;
+    if window == RunWindow::Steady && metrics.is_none() {
+        bail!("--window steady is found on a metrics page: give --metrics URL too");
+    }
     Ok(MeasureRequest {
+        metrics,
+        attach: args.attach,
+        timeout: args
+            .duration
+            .map(|time| Duration::from_secs_f64(time.get())),
         device: args.device,
         runs: args.runs,
         warmup: args.warmup,

@@ -38,7 +38,8 @@ pub fn after_study(definition: &Definition, store: &Store) -> Line {
 /// After a measurement: the command that finds a better setting; `None` if there is no command, or if it failed.
 pub fn after_measurement(measurement: &Measurement) -> Option<Line> {
     let last = measurement.runs.last().filter(|run| run.exit_code == 0)?;
-    if measurement.command.is_empty() {
+    // A server that is attached to cannot be started anew.
+    if measurement.command.is_empty() || last.serving.is_some() {
         return None;
     }
     let (words, verb) = match last.run_time >= LONG_RUN {

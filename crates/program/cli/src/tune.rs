@@ -100,6 +100,7 @@ fn tune_command(
         device: args.device.clone(),
         command: args.cmd.clone(),
         progress: args.progress.clone(),
+        metrics: args.metrics.source()?,
         keep_stdout,
         read_only: args.read_only || is_read_only(),
         fresh: args.fresh,

@@ -20,6 +20,7 @@
 
 pub mod budget;
 pub mod hold;
+pub mod serving;
 
 mod error;
 mod job;

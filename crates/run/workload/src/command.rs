@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use crate::ProgressSource;
+use crate::{MetricsSource, ProgressSource};
 
 /// A command of the user, and how it is started.
 #[derive(Clone, Debug)]
@@ -22,6 +22,10 @@ pub struct CommandSpec {
     pub folder: Option<PathBuf>,
     /// Where progress is found in the command's output.
     pub progress: ProgressSource,
+    /// The metrics page of the server that the command is, or that it uses; progress is then read there.
+    pub metrics: Option<MetricsSource>,
+    /// The number of a process that runs already and is observed in place of a command.
+    pub attach: Option<u32>,
     /// Whether this program shows a status line while the command runs. Where both are on a terminal, the command's output
     /// passes through this program, so that they do not mix.
     pub has_status_line: bool,
@@ -50,6 +54,8 @@ impl CommandSpec {
             no_input: false,
             folder: None,
             progress: ProgressSource::Off,
+            metrics: None,
+            attach: None,
             has_status_line: false,
         }
     }

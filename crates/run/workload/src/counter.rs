@@ -2,6 +2,7 @@
 //!
 //! These rules apply to every verb:
 //! - A program that reports items over its link is counted by its link alone; its output then does not count.
+//! - If the metrics page of a server is read, it alone counts.
 //! - If a total in the output falls, it has restarted from zero, as at each epoch: counting continues from there.
 //! - A rate applies to the time from the previous report (or the start) to its own report; the last rate applies until
 //!   the exit too.
@@ -14,6 +15,7 @@ use std::collections::BTreeMap;
 use sweetspot_device::Moment;
 use sweetspot_link::{Event as LinkEvent, Mark, Record, Ring};
 
+use crate::metrics::ServingReport;
 use crate::pattern::OutputReport;
 use crate::progress::{Progress, Reporter, WorkloadEvent};
 
@@ -23,6 +25,8 @@ pub struct ProgressCounter {
     began: Moment,
     link_items: Option<f64>,
     link_reports: u64,
+    /// The items and the number of reports of a metrics page; `None` if none is read.
+    metrics: Option<(Option<f64>, u64)>,
     /// What each bar or counter in the output has reported.
     sources: BTreeMap<u32, SourceCount>,
     /// The last total that a line of output reported.
@@ -49,6 +53,7 @@ impl ProgressCounter {
             began,
             link_items: None,
             link_reports: 0,
+            metrics: None,
             sources: BTreeMap::new(),
             last_total: 0.0,
             last_line: None,
@@ -57,8 +62,19 @@ impl ProgressCounter {
         }
     }
 
+    /// Creates a counter of what the metrics page of a server reports; nothing else counts.
+    pub fn of_metrics(began: Moment) -> Self {
+        Self {
+            metrics: Some((None, 0)),
+            ..Self::new(began)
+        }
+    }
+
     /// The items done so far; `None` if nothing was reported.
     pub fn items(&self) -> Option<f64> {
+        if let Some((items, _)) = self.metrics {
+            return items;
+        }
         let output = || self.output_source().map(|(_, count)| count.items);
         self.link_items.or_else(output)
     }
@@ -73,10 +89,11 @@ impl ProgressCounter {
     /// Whether the reports of a source count, after all that has been reported so far.
     pub fn counts(&self, reporter: Reporter) -> bool {
         match reporter {
-            Reporter::Link(_) => true,
+            Reporter::Metrics => self.metrics.is_some(),
+            Reporter::Link(_) => self.metrics.is_none(),
             Reporter::Output(source) | Reporter::Exit(source) => {
                 let counted = self.output_source().map(|(counted, _)| counted);
-                !self.is_by_link() && counted == Some(source)
+                self.is_by_output() && counted == Some(source)
             }
         }
     }
@@ -84,6 +101,9 @@ impl ProgressCounter {
     /// The number of progress reports so far: over the shared-memory link if the program uses it, or else in the
     /// output.
     pub fn reports(&self) -> u64 {
+        if let Some((_, reports)) = self.metrics {
+            return reports;
+        }
         match (self.is_by_link(), self.output_source()) {
             (false, Some((_, count))) => count.reports,
             _ => self.link_reports,
@@ -93,6 +113,11 @@ impl ProgressCounter {
     /// Whether the program reports items over its shared-memory link; its output then does not count.
     pub fn is_by_link(&self) -> bool {
         self.link_items.is_some()
+    }
+
+    /// Whether the command's output counts, if there is progress in it.
+    pub(crate) fn is_by_output(&self) -> bool {
+        self.metrics.is_none() && !self.is_by_link()
     }
 
     /// Whether a line of the output matched the pattern, even if the output does not count.
@@ -127,6 +152,20 @@ impl ProgressCounter {
         }
     }
 
+    /// Counts what a server did between two metrics pages; `None` if its page does not count items.
+    pub fn take_metrics_report(&mut self, report: &ServingReport) -> Option<Progress> {
+        let new = report.change.items()?;
+        let (items, reports) = self.metrics.get_or_insert((None, 0));
+        *items.get_or_insert(0.0) += new;
+        *reports += 1;
+        Some(Progress {
+            at: report.at,
+            since: Some(report.since),
+            items: new,
+            reporter: Reporter::Metrics,
+        })
+    }
+
     /// Counts a progress report of a bar or counter in the output. Returns `None` if the output does not count, because
     /// the program uses the shared-memory link.
     pub fn take_output_report(
@@ -136,7 +175,7 @@ impl ProgressCounter {
         source: u32,
     ) -> Option<Progress> {
         self.is_output_matched = true;
-        if self.is_by_link() {
+        if !self.is_by_output() {
             return None;
         }
         let before = self.last_line.replace(at).unwrap_or(self.began).min(at);
@@ -166,7 +205,7 @@ impl ProgressCounter {
 
     /// Counts the items that were done at the last reported rate until the exit.
     pub fn take_exit(&mut self, at: Moment) -> Option<Progress> {
-        let (rate, source) = self.last_rate.take().filter(|_| !self.is_by_link())?;
+        let (rate, source) = self.last_rate.take().filter(|_| self.is_by_output())?;
         let since = self.last_line?.min(at);
         let items = rate * (at - since).get();
         Some(self.add_output_items(at, Some(since), items, Reporter::Exit(source)))

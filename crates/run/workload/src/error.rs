@@ -16,6 +16,17 @@ pub enum WorkloadError {
         /// The operating system's error.
         reason: String,
     },
+    /// The process to attach to cannot be found.
+    #[error("cannot attach to process {pid}: {reason}")]
+    NotAttached {
+        /// The number of the process.
+        pid: u32,
+        /// The operating system's error.
+        reason: String,
+    },
+    /// The metrics page is wrong, or its server does not answer.
+    #[error("--metrics: {0}")]
+    Metrics(String),
     /// A signal arrived before anything was measured.
     #[error("interrupted by signal {0}: nothing was measured")]
     Interrupted(i32),

@@ -19,10 +19,12 @@
     )
 )]
 
+mod attached;
 mod command;
 mod counter;
 mod error;
 mod lease;
+mod metrics;
 mod output;
 mod pattern;
 mod process;
@@ -39,6 +41,7 @@ pub use command::{CommandSpec, OutputTarget};
 pub use counter::ProgressCounter;
 pub use error::WorkloadError;
 pub use lease::{GuardProgram, Lease, LostSettings};
+pub use metrics::{MetricsEvent, MetricsSource, ServingReport};
 pub use pattern::{InvalidPattern, OutputReport, ProgressPattern};
 pub use process::end_descendants;
 pub use progress::{Progress, ProgressReader, Reporter, WorkloadEvent};

@@ -8,6 +8,7 @@ use sweetspot_link::{Control, Event as LinkEvent, Reader, Ring};
 
 use crate::WorkloadError;
 use crate::counter::ProgressCounter;
+use crate::metrics::{MetricsEvent, MetricsReader};
 use crate::output::{OutputProgress, OutputReader};
 use crate::recognition::RecognisedFormat;
 
@@ -16,6 +17,8 @@ use crate::recognition::RecognisedFormat;
 pub enum WorkloadEvent {
     /// The command reported completed items.
     Progress(Progress),
+    /// Something that the metrics page of a server says.
+    Metrics(MetricsEvent),
     /// Any other event of the shared-memory link: phases, values, writers that ended, lost records. Items are always
     /// reported as [`WorkloadEvent::Progress`].
     Link(LinkEvent),
@@ -41,6 +44,8 @@ pub enum Reporter {
     Link(Ring),
     /// A line of the program's output reported the items. The number is that of the bar or counter.
     Output(u32),
+    /// The metrics page of a server reported the items.
+    Metrics,
     /// The exit of the command, until which the last rate of this bar or counter applied.
     Exit(u32),
 }
@@ -49,6 +54,7 @@ pub enum Reporter {
 pub struct ProgressReader {
     link: Option<Reader>,
     output: Option<OutputReader>,
+    metrics: Option<MetricsReader>,
     counter: ProgressCounter,
 }
 
@@ -68,6 +74,7 @@ impl ProgressReader {
         Self {
             link: None,
             output: None,
+            metrics: None,
             counter: ProgressCounter::new(Moment::default()),
         }
     }
@@ -93,10 +100,19 @@ impl ProgressReader {
         Some((sweetspot_link::LINK_VARIABLE.to_owned(), folder))
     }
 
-    /// Starts counting; `output` reads the command's output.
-    pub(crate) fn start(&mut self, began: Moment, output: OutputReader) {
-        self.counter = ProgressCounter::new(began);
-        self.output = Some(output);
+    /// Starts counting; `output` reads the command's output, and `metrics` the page of a server.
+    pub(crate) fn start(
+        &mut self,
+        began: Moment,
+        output: Option<OutputReader>,
+        metrics: Option<MetricsReader>,
+    ) {
+        self.counter = match metrics {
+            Some(_) => ProgressCounter::of_metrics(began),
+            None => ProgressCounter::new(began),
+        };
+        self.output = output;
+        self.metrics = metrics;
     }
 
     /// The command's new reports since the last call.
@@ -109,7 +125,20 @@ impl ProgressReader {
                 events.extend(progress.map(WorkloadEvent::Progress));
             }
         }
+        let found = self.metrics.as_mut().map(MetricsReader::poll);
+        self.count_metrics(found.unwrap_or_default(), &mut events);
         events
+    }
+
+    /// Counts what metrics pages report.
+    fn count_metrics(&mut self, found: Vec<MetricsEvent>, events: &mut Vec<WorkloadEvent>) {
+        for event in found {
+            if let MetricsEvent::Report(report) = &event {
+                let progress = self.counter.take_metrics_report(report);
+                events.extend(progress.map(WorkloadEvent::Progress));
+            }
+            events.push(WorkloadEvent::Metrics(event));
+        }
     }
 
     /// The remaining reports after the command has exited. Output that is read after the exit counts as printed
@@ -131,6 +160,8 @@ impl ProgressReader {
                 events.extend(progress.map(WorkloadEvent::Progress));
             }
         }
+        let found = self.metrics.as_mut().map(MetricsReader::finish);
+        self.count_metrics(found.unwrap_or_default(), &mut events);
         let last = self.counter.take_exit(exited);
         events.extend(last.map(WorkloadEvent::Progress));
         events
@@ -138,7 +169,7 @@ impl ProgressReader {
 
     /// The format of progress that was recognised in the output; `None` if there is none or the link counts.
     pub fn recognised(&self) -> Option<RecognisedFormat> {
-        let output = self.output.as_ref().filter(|_| !self.counter.is_by_link());
+        let output = self.output.as_ref().filter(|_| self.counter.is_by_output());
         output.and_then(OutputReader::recognised)
     }
 

@@ -7,9 +7,11 @@ use sweetspot_guard::{CommandExit, WorkloadEnd, adopt_orphans};
 use sweetspot_link::Control;
 
 use crate::WorkloadError;
+use crate::attached::AttachedProcess;
 use crate::command::CommandSpec;
 use crate::counter::ProgressCounter;
 use crate::lease::Lease;
+use crate::metrics::{MetricsReader, MetricsSource};
 use crate::output::OutputReader;
 use crate::process::{OwnChild, end_descendants, end_guarded, start_guarded, wait_guarded};
 use crate::progress::{ProgressReader, WorkloadEvent};
@@ -98,6 +100,8 @@ pub struct RunInProgress<'r, 'g> {
     lease: Option<&'r mut Lease<'g>>,
     /// The command's process, if it is a child of this program; `None` if the guard started it.
     child: Option<OwnChild>,
+    /// The process that is observed in place of a command.
+    attached: Option<AttachedProcess>,
     reader: &'r mut ProgressReader,
     signals: &'r SignalSource,
     began: Moment,
@@ -198,6 +202,20 @@ impl<'r, 'g> RunInProgress<'r, 'g> {
         signals: &'r SignalSource,
         reader: &'r mut ProgressReader,
     ) -> Result<Self, WorkloadError> {
+        let metrics = command.metrics.as_ref();
+        metrics.map_or(Ok(()), |source| source.check(command.attach.is_some()))?;
+        if let Some(pid) = command.attach {
+            let attached = AttachedProcess::open(pid)?;
+            reader.start(began, None, start_metrics(metrics)?);
+            return Ok(Self {
+                lease,
+                child: None,
+                attached: Some(attached),
+                reader,
+                signals,
+                began,
+            });
+        }
         let mut environment = command.environment.clone();
         environment.extend(reader.environment());
         let streams = OutputStreams::create(command, lease.is_some())?;
@@ -218,12 +236,13 @@ impl<'r, 'g> RunInProgress<'r, 'g> {
         let mut run = Self {
             lease,
             child,
+            attached: None,
             reader,
             signals,
             began,
         };
-        match output {
-            Ok(output) => run.reader.start(began, output),
+        match output.and_then(|output| Ok((output, start_metrics(metrics)?))) {
+            Ok((output, metrics)) => run.reader.start(began, Some(output), metrics),
             Err(problem) => {
                 run.abandon();
                 return Err(problem);
@@ -265,6 +284,9 @@ impl<'r, 'g> RunInProgress<'r, 'g> {
 
     /// Waits at most `at_most` for the command's exit; `None` if it still runs.
     fn wait(&mut self, at_most: Duration) -> Result<Option<WorkloadEnd>, WorkloadError> {
+        if let Some(attached) = &self.attached {
+            return Ok(attached.wait(at_most).then(end_of_observation));
+        }
         match (&mut self.child, &mut self.lease) {
             (Some(child), _) => child.wait(at_most),
             (None, Some(lease)) => wait_guarded(lease.guard(), at_most),
@@ -281,6 +303,9 @@ impl<'r, 'g> RunInProgress<'r, 'g> {
 
     /// Ends the command and everything that it started.
     fn end(&mut self) -> Result<(), WorkloadError> {
+        if self.attached.is_some() {
+            return Ok(());
+        }
         match &mut self.lease {
             Some(lease) => end_guarded(lease.guard()),
             None => {
@@ -295,6 +320,20 @@ impl<'r, 'g> RunInProgress<'r, 'g> {
     fn abandon(&mut self) {
         let _ = self.end();
     }
+}
+
+/// The end of observing a process that this program has not started: its exit code is not known here.
+fn end_of_observation() -> WorkloadEnd {
+    WorkloadEnd {
+        exit: CommandExit::Code(0),
+        at: MonotonicClock.now(),
+        has_descendants: false,
+    }
+}
+
+/// Starts to read the metrics page, if there is one.
+fn start_metrics(source: Option<&MetricsSource>) -> Result<Option<MetricsReader>, WorkloadError> {
+    source.map(MetricsReader::start).transpose()
 }
 
 /// The state of the loop that waits for the command's exit.
@@ -334,6 +373,12 @@ impl Supervision {
                 return Ok(end);
             }
             self.take_signals(run);
+            let is_over = |limit: Duration| self.began.elapsed() > limit;
+            if run.attached.is_some()
+                && (self.interrupted.is_some() || self.limits.timeout.is_some_and(is_over))
+            {
+                return Ok(end_of_observation());
+            }
             if self.end_at.is_some_and(|at| Instant::now() >= at) {
                 tracing::warn!("the command did not exit after a signal: ending it");
                 run.end()?;

@@ -15,6 +15,7 @@
 mod catalogue;
 mod device;
 mod job;
+mod llm;
 mod physics;
 mod placement;
 mod profile;
@@ -30,6 +31,9 @@ pub use catalogue::{
 };
 pub use device::{SimulatedGpu, is_simulated, uuid};
 pub use job::{GradientExchange, Job, JobError, JobRequest, Phase, ScaledWork, Variation};
+pub use llm::{
+    EngineLimits, GeneratedToken, LlmEngine, LlmMetrics, LlmModel, LlmRequest, LlmTrace, TraceShape,
+};
 pub use physics::{Bounds, Chip, Cycle, Limits, Load, State, Steady, Step};
 pub use placement::{GpuListError, PlacementError, parse_gpu_list};
 pub use profile::{

@@ -5,11 +5,13 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 use sweetspot_control::hold::CapOn;
+use sweetspot_control::slo::Slo;
 use sweetspot_control::tune::SettingsScope;
 use sweetspot_quantity::{Ratio, Seconds, Watts};
 use sweetspot_session::hold::{CapSource, parse_cap};
 use sweetspot_sim::Arrivals;
 
+use super::metrics::MetricsArgs;
 use super::shared::{SudoArgs, parse_network, parse_positive_seconds};
 
 /// Get the highest throughput under a power cap.
@@ -46,6 +48,29 @@ pub struct HoldArgs {
     #[arg(long, value_name = "mean:TIME|reading")]
     pub cap_on: Option<CapOn>,
 
+    #[command(flatten)]
+    pub metrics: MetricsArgs,
+
+    /// With --metrics: keep this latency bound with the lowest core clock; can be given several times. ttft is the time to
+    /// the first token, itl the time between tokens, e2e that of a request: ttft-p99=500ms, itl-p95=40ms (docs/serving.md).
+    #[arg(long, value_name = "NAME-pNN=TIME", requires = "metrics", conflicts_with_all = ["simulate", "cap_file", "mode", "latency_p99", "batches", "fixed_batch"], help_heading = "Server")]
+    pub slo: Vec<Slo>,
+
+    /// With --slo: hold a server that runs already, in place of a command. It is never signalled; the hold ends when it
+    /// exits, after --duration, or with Ctrl-C.
+    #[arg(
+        long,
+        value_name = "PID",
+        requires = "slo",
+        conflicts_with = "cmd",
+        help_heading = "Server"
+    )]
+    pub attach: Option<u32>,
+
+    /// With --attach: how long to hold.
+    #[arg(long, value_name = "TIME", value_parser = parse_positive_seconds, requires = "attach", help_heading = "Server")]
+    pub duration: Option<Seconds>,
+
     /// What to adjust: auto (the device's own power cap and the batch size together, or only the batch size if you may
     /// not change device settings), batch (the batch size; changes no device setting), core-clock or power-cap (at a
     /// fixed batch size), joint (batch size and core clock).
@@ -61,7 +86,7 @@ pub struct HoldArgs {
     #[arg(long, value_name = "N,N,...", value_parser = parse_batches)]
     pub batches: Option<Batches>,
 
-    /// What to optimise among the settings that respect cap and latency: throughput, energy-per-item.
+    /// What to optimise among the settings that respect cap and latency: throughput, energy-per-item; with --slo energy.
     #[arg(long, value_name = "OBJ", value_enum, default_value_t = ObjectiveName::Throughput, hide_possible_values = true)]
     pub objective: ObjectiveName,
 
@@ -187,7 +212,7 @@ pub struct HoldArgs {
     pub read_only: bool,
 
     /// The command to run.
-    #[arg(last = true, required_unless_present = "simulate", value_name = "CMD")]
+    #[arg(last = true, required_unless_present_any = ["simulate", "attach"], value_name = "CMD")]
     pub cmd: Vec<OsString>,
 }
 
@@ -235,6 +260,7 @@ pub enum KnobName {
 pub enum ObjectiveName {
     Throughput,
     EnergyPerItem,
+    Energy,
 }
 
 /// The names of the control algorithms on the command line.
@@ -312,6 +338,8 @@ Examples:
   sweetspot hold --below 300W --latency-p99 20ms --batches 1,2,4,8,16,32 -- python serve.py
   sweetspot hold --cap-file /run/power-cap --export-json held.json -- python serve.py
   sweetspot hold --below 900W --device 0,1 -- python serve.py --tensor-parallel 2
+  sweetspot hold --objective energy --slo ttft-p99=500ms --slo itl-p95=40ms \\
+    --metrics http://127.0.0.1:8000/metrics --attach 4242
   sweetspot hold set 250W
   sweetspot hold --below 450W --simulate h200 --network model.onnx
   sweetspot simulate --gpu nvidia_h200 -- sweetspot hold --below 300W -- sweetspot sim-workload \\

@@ -5,11 +5,13 @@ use std::path::PathBuf;
 
 use clap::Args;
 use sweetspot_measure::MethodChoice;
+use sweetspot_quantity::Seconds;
 use sweetspot_session::measure::{ProgressSource, RunWindow};
 use sweetspot_study::EnergyOf;
 
 use super::meters::MeterArgs;
-use super::shared::{AsRootArg, TextExportArgs};
+use super::metrics::MetricsArgs;
+use super::shared::{AsRootArg, TextExportArgs, parse_positive_seconds};
 
 /// Measure the time and energy of a command, per GPU and phase.
 ///
@@ -36,7 +38,8 @@ pub struct MeasureArgs {
     pub prepare: Option<String>,
 
     /// The part of each run to measure: run (all of it), progress (from the first progress report to the last) or
-    /// phase:NAME (from the first begin of the phase to its last end) [default: run].
+    /// phase:NAME (from the first begin of the phase to its last end) or steady (with --metrics: from when the largest
+    /// batch runs until no request waits) [default: run; steady with --metrics].
     #[arg(long, value_name = "WINDOW")]
     pub window: Option<RunWindow>,
 
@@ -74,6 +77,23 @@ pub struct MeasureArgs {
     pub energy_of: EnergyOf,
 
     #[command(flatten)]
+    pub metrics: MetricsArgs,
+
+    /// Measure a process that runs already, such as a server, in place of a command. It is never signalled; measuring
+    /// ends when it exits, after --duration, or with Ctrl-C.
+    #[arg(
+        long,
+        value_name = "PID",
+        conflicts_with_all = ["cmd", "runs", "warmup", "prepare", "iterations", "skip"],
+        help_heading = "Server"
+    )]
+    pub attach: Option<u32>,
+
+    /// With --attach: how long to measure.
+    #[arg(long, value_name = "TIME", value_parser = parse_positive_seconds, requires = "attach", help_heading = "Server")]
+    pub duration: Option<Seconds>,
+
+    #[command(flatten)]
     pub export: TextExportArgs,
 
     /// Write every reading to a Parquet file: power, energy, utilisation, clocks, temperature, throttling.
@@ -88,7 +108,7 @@ pub struct MeasureArgs {
     pub root: AsRootArg,
 
     /// The command to run.
-    #[arg(last = true, required = true, value_name = "CMD")]
+    #[arg(last = true, required_unless_present = "attach", value_name = "CMD")]
     pub cmd: Vec<OsString>,
 }
 
@@ -98,6 +118,7 @@ Examples:
   sweetspot measure -- python train.py
   sweetspot measure --runs 5 --warmup 1 --export-json runs.json -- python train.py
   sweetspot measure --progress 'images/sec: ([0-9.]+)' -- ./benchmark
+  sweetspot measure --metrics http://127.0.0.1:8000/metrics --attach 4242 --duration 60s
   sweetspot measure --window phase:train --method poll:500ms -- python train.py
   sweetspot measure --host --meter shelly:http://192.168.1.20 -- python train.py";
 

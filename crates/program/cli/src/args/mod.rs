@@ -11,6 +11,7 @@ mod groups;
 mod hold;
 mod measure;
 mod meters;
+mod metrics;
 mod network;
 mod replay;
 mod report;

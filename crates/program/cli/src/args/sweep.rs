@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use sweetspot_decide::search::StrategyName;
+use sweetspot_http::Url;
 use sweetspot_measure::MethodChoice;
 use sweetspot_quantity::{Celsius, Ratio, Seconds, parse_bare};
 use sweetspot_session::measure::{ProgressSource, RunWindow};
@@ -123,7 +124,8 @@ pub struct SweepArgs {
     #[arg(long, value_name = "TIME", value_parser = parse_positive_seconds, help_heading = "Runs")]
     pub timeout: Option<Seconds>,
 
-    /// The part of each run to measure: run, progress or phase:NAME, as with `measure` [default: run].
+    /// The part of each run to measure: run, progress, phase:NAME or steady, as with `measure` [default: run;
+    /// steady with --metrics].
     #[arg(long, value_name = "WINDOW", help_heading = "Runs")]
     pub window: Option<RunWindow>,
 
@@ -131,6 +133,10 @@ pub struct SweepArgs {
     /// numbers of GPUs are axes, because a step is then not always the same work].
     #[arg(long, value_name = "NAME|REGEX", value_parser = parse_progress, help_heading = "Runs")]
     pub progress: Option<String>,
+
+    /// Count the tokens that a server reports on its metrics page, as with `measure`.
+    #[arg(long, value_name = "URL", help_heading = "Runs")]
+    pub metrics: Option<Url>,
 
     /// Measurement method, as with `measure`: auto, counter, buffer, poll:TIME [default: auto].
     #[arg(long, value_name = "METHOD", help_heading = "Runs")]
@@ -189,7 +195,7 @@ pub struct SweepArgs {
     /// Resume an interrupted study, or add runs to a study (with a larger --repeat, or with --until).
     #[arg(long, value_name = "STUDY", help_heading = "Study", conflicts_with_all = [
         "file", "device", "power_cap", "core_clock", "memory_clock", "cpu_power_cap", "gpus", "axis", "reference",
-        "order", "warmup", "settle", "cool_to", "timeout", "window", "progress", "method",
+        "order", "warmup", "settle", "cool_to", "timeout", "window", "progress", "metrics", "method",
         "seed", "simulate", "node", "network", "train", "infer", "conv_algorithm", "dataset", "batch", "items",
         "energy_of", "meter", "host", "study", "no_samples", "write_study", "cmd", "strategy", "evaluations", "prior",
     ])]

@@ -9,6 +9,7 @@ use sweetspot_decide::search::StrategyName;
 use sweetspot_quantity::{Ratio, Seconds};
 use sweetspot_session::measure::ProgressSource;
 
+use super::metrics::MetricsArgs;
 use super::shared::{CriteriaArgs, SudoArgs, WorkArgs, parse_network, parse_positive_seconds};
 use super::sweep::parse_share;
 
@@ -59,6 +60,9 @@ pub struct TuneArgs {
     /// current rate: an average since the start reacts too slowly to a new setting.
     #[arg(long, value_name = "NAME|REGEX", default_value = "auto")]
     pub progress: ProgressSource,
+
+    #[command(flatten)]
+    pub metrics: MetricsArgs,
 
     #[command(flatten)]
     pub criteria: CriteriaArgs,

@@ -72,6 +72,7 @@ pub fn read_definition(args: &SweepArgs) -> Result<Definition> {
         timeout: args.timeout,
         window: args.window.clone(),
         progress: args.progress.clone(),
+        metrics: args.metrics.as_ref().map(ToString::to_string),
         method: args.method,
         samples: args.no_samples.then_some(false),
         read_only: (args.read_only || is_read_only()).then_some(true),

@@ -13,6 +13,7 @@ use sweetspot_session::measure::{
 use sweetspot_document::node::HostEnergy;
 
 use super::node::node_json;
+use super::serving::serving_json;
 use super::text::over_runs;
 use crate::study::summary;
 
@@ -116,6 +117,7 @@ fn run_json(measurement: &Measurement, run: &RunMeasurement) -> document::Run {
         items: run.items,
         items_per_s: run.items.map(|items| items / run.time.get()),
         energy_per_item_j: energy_per_item.map(|(items, energy)| energy.value.get() / items),
+        serving: serving_json(run),
         values: run.values.clone(),
         warnings: run.warnings.clone(),
     }

@@ -3,6 +3,7 @@
 mod csv;
 mod json;
 mod node;
+mod serving;
 mod text;
 
 pub use self::csv::measurement_csv;

@@ -7,6 +7,7 @@ use sweetspot_session::measure::{
 };
 use sweetspot_stats::Summary;
 
+use super::serving::serving_text;
 use crate::table::Table;
 use crate::text::{Line, Role, Text};
 
@@ -19,7 +20,10 @@ pub fn measurement_text(measurement: &Measurement) -> Text {
             parts.push(headline(measurement, run));
             parts.push(devices(run).into());
             parts.extend(share_sentence(run).map(Text::from));
-            parts.extend(items_sentence(run).map(Text::from));
+            parts.extend(serving_text(run));
+            if run.serving.is_none() {
+                parts.extend(items_sentence(run).map(Text::from));
+            }
             parts.extend(limit_sentences(run).map(Text::from));
             parts.extend(idle_sentence(measurement, run).map(Text::from));
             parts.extend(phases(run));

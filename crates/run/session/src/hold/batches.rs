@@ -83,7 +83,7 @@ impl BatchReader {
                 WorkloadEvent::Link(LinkEvent::Fault(problem)) => {
                     self.problems.push(problem.to_string());
                 }
-                WorkloadEvent::Link(_) => {}
+                WorkloadEvent::Link(_) | WorkloadEvent::Metrics(_) => {}
             }
         }
         if let Some((problem, batches)) = self.ranks.check_step() {

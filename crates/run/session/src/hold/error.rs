@@ -11,6 +11,9 @@ pub enum HoldError {
     /// The settings of the control algorithm are invalid or contradict each other.
     #[error(transparent)]
     HoldConfig(#[from] HoldConfigError),
+    /// The knob cannot keep latency bounds of a metrics page.
+    #[error("--slo sets the core clock: --knob {0} is not supported with it")]
+    KnobForSlo(HoldKnob),
     /// No power cap was given.
     #[error("no power cap was given")]
     NoCap,

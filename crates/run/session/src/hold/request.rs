@@ -192,7 +192,7 @@ impl HoldRequest {
 }
 
 /// The core clocks that all devices support or come close to; `None` if one device's clock cannot be set.
-fn clock_knob(devices: &[Descriptor]) -> Option<DeviceKnob> {
+pub(super) fn clock_knob(devices: &[Descriptor]) -> Option<DeviceKnob> {
     let levels = devices
         .iter()
         .map(|device| match device.knob(Knob::CoreClock) {

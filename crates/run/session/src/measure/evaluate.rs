@@ -1,5 +1,6 @@
 //! Computes a measurement from the recorded readings.
 
+use sweetspot_control::slo::{LatencyKind, Slo};
 use sweetspot_device::{Descriptor, SensorKind};
 use sweetspot_measure::DeviceRecording;
 use sweetspot_measure::math::{
@@ -10,9 +11,10 @@ use sweetspot_workload::CommandExit;
 
 use super::limits::load_limit;
 use super::result::{
-    DeviceRun, IdleEnergy, Measurement, PhaseSummary, RunMeasurement, TotalEnergy,
+    DeviceRun, IdleEnergy, Measurement, PhaseSummary, RunMeasurement, SloResult, TotalEnergy,
 };
 use super::run::MeasuredRun;
+use super::serving::ServingSummary;
 use super::{Machine, MeasureRequest, ProgressSource};
 
 /// Computes the result of a measurement from the readings and the command's reports. `idle` is the time span
@@ -35,11 +37,10 @@ pub fn evaluate(
         .map(|run| evaluate_run(request, devices, recorded, &estimators, run, idle.as_ref()).0)
         .collect();
     Measurement {
-        command: request
-            .command
-            .iter()
-            .map(|word| word.to_string_lossy().into_owned())
-            .collect(),
+        command: match request.attach {
+            Some(pid) => vec![format!("process {pid}")],
+            None => command_text(&request.command),
+        },
         machine,
         window: request.window.clone(),
         method: request.method.to_string(),
@@ -48,6 +49,29 @@ pub fn evaluate(
         stopped: None,
         observer: None,
     }
+}
+
+/// Whether the latency bounds were kept.
+fn slo_results(request: &MeasureRequest, serving: Option<&ServingSummary>) -> Vec<SloResult> {
+    let slos = request.slo.iter().flat_map(|config| &config.slos);
+    let result = |slo: &Slo| {
+        let times = serving.and_then(|serving| match slo.kind {
+            LatencyKind::FirstToken => serving.first_token.as_ref(),
+            LatencyKind::InterToken => serving.inter_token.as_ref(),
+            LatencyKind::EndToEnd => serving.end_to_end.as_ref(),
+        });
+        SloResult {
+            slo: *slo,
+            measured: times.and_then(|times| times.quantile(slo.quantile.get())),
+        }
+    };
+    slos.map(result).collect()
+}
+
+/// The words of a command as text.
+fn command_text(command: &[std::ffi::OsString]) -> Vec<String> {
+    let words = command.iter().map(|word| word.to_string_lossy());
+    words.map(|word| word.into_owned()).collect()
 }
 
 /// Evaluates one run of a job, and the energy of other devices in the same measurement window.
@@ -155,6 +179,13 @@ fn evaluate_run(
         warnings.extend(device_warnings(device, &window));
     }
     let energy = total_energy(&device_runs, &window);
+    if request.metrics.is_some() && !run.reports.has_metrics() {
+        warnings.push(
+            "the metrics page never answered: tokens and requests are unknown; check its address and that the server \
+             exports metrics"
+                .to_owned(),
+        );
+    }
     if !run.is_output_matched {
         warnings.extend(missing_progress_warning(&request.progress));
     }
@@ -184,6 +215,9 @@ fn evaluate_run(
         disagreement,
         devices: device_runs,
         items: reports.items(&window),
+        slos: slo_results(request, reports.serving(&window).as_ref()),
+        serving: reports.serving(&window),
+        clocks: run.clocks.clone(),
         values: reports.values().clone(),
         exit_code: run.outcome.exit_code(),
         signal: match run.outcome.ended {

@@ -11,15 +11,20 @@ mod reports;
 mod result;
 mod run;
 mod samples;
+mod serving;
+mod slo;
 mod whole;
 
 pub use error::MeasureError;
 pub use machine::Machine;
 pub use observer_cost::{ObserverCost, PowerDifference};
 pub use result::{
-    DeviceRun, IdleEnergy, Measurement, PhaseSummary, RunMeasurement, StopReason, TotalEnergy,
+    DeviceRun, IdleEnergy, Measurement, PhaseSummary, RunMeasurement, SloResult, StopReason,
+    TotalEnergy,
 };
+pub use run::ClockChanges;
 pub use samples::series;
+pub use serving::{ServingSummary, ServingWindow};
 pub use sweetspot_measure::{RunWindow, UnknownWindow};
 pub use sweetspot_workload::{InvalidPattern, ProgressSource};
 pub use whole::HostRun;
@@ -29,11 +34,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use sweetspot_control::slo::SloConfig;
 use sweetspot_device::{Descriptor, Device, MigSlices, MonotonicClock, SensorKind};
 use sweetspot_measure::math::Span;
 use sweetspot_measure::{DeviceRecording, MethodChoice, Sampler};
 use sweetspot_workload::{
-    CommandSpec, Lease, OnSignal, OutputTarget, RunLimits, SignalSource, WorkloadError,
+    CommandSpec, Lease, MetricsSource, OnSignal, OutputTarget, RunLimits, SignalSource,
+    WorkloadError,
 };
 
 use crate::host::{Gpu, all_gpus, descriptors, host_energy_parts, open_host, reject_lost, select};
@@ -66,6 +73,12 @@ pub struct MeasureRequest {
     pub idle: bool,
     /// Where progress is found in the command's output.
     pub progress: ProgressSource,
+    /// The metrics page of the server that the command is, or that it uses; progress is then read there.
+    pub metrics: Option<MetricsSource>,
+    /// The number of a process that runs already and is measured in place of a command.
+    pub attach: Option<u32>,
+    /// The latency bounds to keep by the core clock of leased GPUs; nothing is set if `None`.
+    pub slo: Option<SloConfig>,
     /// The method by which energy is measured.
     pub method: MethodChoice,
     /// Whether standard output is reserved for the result document; the command's output then goes to standard error.
@@ -100,6 +113,9 @@ impl MeasureRequest {
             window: RunWindow::Run,
             idle: false,
             progress: ProgressSource::Automatic,
+            metrics: None,
+            attach: None,
+            slo: None,
             method: MethodChoice::Auto,
             keep_stdout: false,
             quiet: false,
@@ -129,6 +145,8 @@ impl MeasureRequest {
             no_input: self.quiet || self.keep_output,
             folder: self.folder.clone(),
             progress: self.progress.clone(),
+            metrics: self.metrics.clone(),
+            attach: self.attach,
             has_status_line: !self.quiet,
             ..CommandSpec::new(self.command.clone())
         }
@@ -159,6 +177,7 @@ pub fn measure(
     // A job may need time to save its state, and there are no settings to restore: only a second signal ends it.
     let limits = RunLimits {
         on_signal: OnSignal::EndAtSecond,
+        timeout: request.timeout.filter(|_| request.attach.is_some()),
         ..RunLimits::default()
     };
     measure_on(gpus, request, None, &signals, limits, observer)
@@ -211,6 +230,7 @@ pub(crate) fn measure_on(
         limits,
         observer,
         used_gpus: devices.len(),
+        devices: devices.iter().map(|device| device.id.clone()).collect(),
         recognised: None,
     };
     let idle = probe

@@ -7,14 +7,18 @@ use sweetspot_device::Moment;
 use sweetspot_link::{Event, Irregularity, Mark, PhasePairing, PhaseSpan, Record};
 use sweetspot_measure::math::{PhaseRecord, Span};
 use sweetspot_measure::{ReportTimes, RunWindow};
-use sweetspot_workload::{Progress, ProgressCounter, Reporter};
+use sweetspot_workload::{MetricsEvent, Progress, ProgressCounter, Reporter};
 
 use super::items::ItemSeries;
 use super::ranks::Ranks;
+use super::serving::{ServingRecord, ServingSummary, ServingWindow};
 
 /// At most this many warnings about phases, and as many about faults of the link, are shown in full; the others are only
 /// counted.
 const MAX_WARNINGS: usize = 3;
+
+/// The number under which the items of a metrics page are stored, beside those of bars and counters of the output.
+const METRICS_SOURCE: u32 = u32::MAX;
 
 /// The reports of a command in one run: phases, items and values.
 pub struct Reports {
@@ -36,6 +40,7 @@ pub struct Reports {
     names_refused: u64,
     phase_problems: Problems,
     faults: Problems,
+    serving: ServingRecord,
 }
 
 /// Problems, of which only the first ones are stored.
@@ -77,7 +82,27 @@ impl Reports {
             names_refused: 0,
             phase_problems: Problems::default(),
             faults: Problems::default(),
+            serving: ServingRecord::default(),
         }
+    }
+
+    /// Adds what the reader of a metrics page found; returns a message for the user, if there is one.
+    pub fn add_metrics(&mut self, event: MetricsEvent) -> Option<String> {
+        self.serving.add(event)
+    }
+
+    /// Whether a metrics page was read.
+    pub fn has_metrics(&self) -> bool {
+        !self.serving.is_empty()
+    }
+
+    /// What the server did in the measurement window; `None` if no metrics page was read.
+    pub fn serving(&self, window: &Span) -> Option<ServingSummary> {
+        let kind = match (&self.window, self.serving.steady_state()) {
+            (RunWindow::Steady, Ok((_, kind))) => kind,
+            _ => ServingWindow::Requested,
+        };
+        self.serving.summary(window, kind)
     }
 
     /// Adds an event of the link.
@@ -139,6 +164,7 @@ impl Reports {
         self.ranks.add_progress(progress);
         let (source, is_report) = match progress.reporter {
             Reporter::Link(_) => (None, true),
+            Reporter::Metrics => (Some(METRICS_SOURCE), true),
             Reporter::Output(source) => (Some(source), true),
             Reporter::Exit(source) => (Some(source), false),
         };
@@ -160,8 +186,9 @@ impl Reports {
         }
         self.times.retain(|reporter, _| counter.counts(*reporter));
         self.items.retain(|source, _| match source {
+            Some(METRICS_SOURCE) => counter.counts(Reporter::Metrics),
             Some(source) => counter.counts(Reporter::Output(*source)),
-            None => true,
+            None => !counter.counts(Reporter::Metrics),
         });
     }
 
@@ -177,6 +204,13 @@ impl Reports {
 
     /// Finds the measurement window in the run; the error says why there is none.
     pub fn find_window(&self, run: &Span) -> Result<Span, String> {
+        if self.window == RunWindow::Steady {
+            return self.serving.steady_state().map(|(span, _)| span);
+        }
+        // Tokens are known between two pages only.
+        if let (RunWindow::Run, Some(read)) = (&self.window, self.serving.read_time()) {
+            return Ok(read);
+        }
         self.window
             .find_in(run, self.times.values(), self.window_phase)
     }

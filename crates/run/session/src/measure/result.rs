@@ -3,11 +3,15 @@
 use std::collections::BTreeMap;
 
 use sweetspot_control::limit::LoadLimit;
+use sweetspot_control::slo::Slo;
 use sweetspot_device::Descriptor;
 use sweetspot_measure::math::{Attribution, AttributionError, CheckedEnergy};
+use sweetspot_metrics::QuantileRange;
 use sweetspot_quantity::{Joules, Seconds, Watts};
 
 use super::observer_cost::ObserverCost;
+use super::run::ClockChanges;
+use super::serving::ServingSummary;
 use super::whole::HostRun;
 use super::{Machine, RunWindow};
 use crate::NodeEnergy;
@@ -112,6 +116,12 @@ pub struct RunMeasurement {
     pub disagreement: Option<String>,
     /// The items done in the measurement window; `None` if the command reported no progress.
     pub items: Option<f64>,
+    /// What the server did in the measurement window; `None` if no metrics page was read.
+    pub serving: Option<ServingSummary>,
+    /// The latency bounds that were to be kept, and whether they were.
+    pub slos: Vec<SloResult>,
+    /// The core clocks that were set to keep them, with their times, and how long a change took on average.
+    pub clocks: Option<ClockChanges>,
     /// The last value reported under each name.
     pub values: BTreeMap<String, f64>,
     /// The command's exit code.
@@ -150,10 +160,33 @@ impl RunMeasurement {
     /// Whether the energy of every device was measured over the whole requested measurement window, and the ranks of the
     /// job agree.
     pub fn is_met(&self) -> bool {
+        let are_kept = self.slos.iter().all(|slo| slo.is_kept() != Some(false));
         let host_is_met = self.host.as_ref().is_none_or(|host| host.energy.is_some());
         let node_is_met = self.node.is_none() || self.known_node().is_some();
         let is_met = self.energy.is_some() && host_is_met && node_is_met;
-        is_met && self.window_problem.is_none() && self.disagreement.is_none()
+        is_met && are_kept && self.window_problem.is_none() && self.disagreement.is_none()
+    }
+}
+
+/// A latency bound, and what became of it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SloResult {
+    /// The bound.
+    pub slo: Slo,
+    /// The quantile that it bounds, with the range that the server's buckets leave; `None` if it was not measured.
+    pub measured: Option<QuantileRange>,
+}
+
+impl SloResult {
+    /// Whether the bound was kept; `None` if the server's buckets leave that open.
+    pub fn is_kept(&self) -> Option<bool> {
+        let measured = self.measured?;
+        let bound = self.slo.bound.get();
+        match (measured.high <= bound, measured.low >= bound) {
+            (true, _) => Some(true),
+            (_, true) => Some(false),
+            _ => None,
+        }
     }
 }
 

@@ -3,19 +3,20 @@
 use std::ffi::OsString;
 use std::time::{Duration, Instant};
 
-use sweetspot_device::{Clock, Moment, MonotonicClock};
+use sweetspot_device::{Clock, DeviceId, Moment, MonotonicClock};
 use sweetspot_link::{Event, Mark};
 use sweetspot_measure::Sampler;
 use sweetspot_measure::math::Span;
-use sweetspot_quantity::Watts;
+use sweetspot_quantity::{Megahertz, Seconds, Watts};
 use sweetspot_workload::{
-    CommandExit, CommandSpec, Lease, NoHandler, OutputTarget, ProgressReader, RecognisedFormat,
-    RunHandler, RunInProgress, RunLimits, RunOutcome, SignalSource, WorkloadError, WorkloadEvent,
-    run_until_exit,
+    CommandExit, CommandSpec, Lease, MetricsEvent, NoHandler, OutputTarget, ProgressReader,
+    RecognisedFormat, RunHandler, RunInProgress, RunLimits, RunOutcome, SignalSource,
+    WorkloadError, WorkloadEvent, run_until_exit,
 };
 
 use super::MeasureError;
 use super::reports::Reports;
+use super::slo::SloLoop;
 use super::{MeasureRequest, RunWindow};
 use crate::SessionError;
 use crate::observer::{Observer, Status};
@@ -29,6 +30,8 @@ pub struct RunContext<'a> {
     pub observer: &'a mut dyn Observer,
     /// The number of GPUs, the first ones of the sampler, that the command uses. The observer gets their power.
     pub used_gpus: usize,
+    /// The GPUs whose clock is set if latency bounds are kept.
+    pub devices: Vec<DeviceId>,
     /// The format of progress that was announced to the user.
     pub recognised: Option<RecognisedFormat>,
 }
@@ -43,7 +46,12 @@ pub struct MeasuredRun {
     pub reports: Reports,
     /// Whether a line of the output matched the progress pattern.
     pub is_output_matched: bool,
+    /// The clocks that kept latency bounds, with their times, and how long a change took; `None` if none were to be kept.
+    pub clocks: Option<ClockChanges>,
 }
+
+/// Clocks with the times at which they were set, and how long a change took on average.
+pub type ClockChanges = (Vec<(Seconds, Megahertz)>, Option<Seconds>);
 
 impl RunContext<'_> {
     /// Waits for `time`; a signal ends the wait with an error.
@@ -91,6 +99,11 @@ impl RunContext<'_> {
             used_gpus: self.used_gpus,
             report_count: 0,
             reports: Reports::new(&self.request.window),
+            slo: self
+                .request
+                .slo
+                .clone()
+                .map(|config| SloLoop::new(config, self.devices.clone(), MonotonicClock.now())),
         };
         let outcome = run_until_exit(
             &self.request.command_spec(),
@@ -110,13 +123,16 @@ impl RunContext<'_> {
             recorder.observer.note(&note);
             self.recognised = Some(found);
         }
-        let RunRecorder { mut reports, .. } = recorder;
+        let RunRecorder {
+            mut reports, slo, ..
+        } = recorder;
         let counter = reader.counter();
         reports.finish(counter);
         Ok(MeasuredRun {
             span: Span::new(outcome.began, outcome.exited),
             reports,
             is_output_matched: counter.is_output_matched(),
+            clocks: slo.map(SloLoop::into_changes),
             outcome,
         })
     }
@@ -130,6 +146,7 @@ struct RunRecorder<'a> {
     used_gpus: usize,
     report_count: u64,
     reports: Reports,
+    slo: Option<SloLoop>,
 }
 
 impl RunHandler for RunRecorder<'_> {
@@ -145,6 +162,18 @@ impl RunHandler for RunRecorder<'_> {
         for event in events {
             match event {
                 WorkloadEvent::Progress(progress) => self.reports.add_progress(&progress),
+                WorkloadEvent::Metrics(event) => {
+                    if let (Some(slo), MetricsEvent::Report(report)) = (&mut self.slo, &event) {
+                        let latest = self.sampler.latest();
+                        let power = latest.iter().map(|(_, power)| *power).sum();
+                        for note in slo.take(run, report, power) {
+                            self.observer.note(&note);
+                        }
+                    }
+                    if let Some(text) = self.reports.add_metrics(event) {
+                        self.observer.note(&text);
+                    }
+                }
                 WorkloadEvent::Link(event) => {
                     is_edge |= is_phase_edge(self.window, &event);
                     self.reports.add_event(&event);

@@ -15,6 +15,9 @@ pub enum SweepError {
     /// The progress pattern is invalid; the text says why.
     #[error("progress: {0}")]
     Progress(String),
+    /// The address of the metrics page is invalid.
+    #[error("metrics: {0}")]
+    Metrics(sweetspot_http::InvalidUrl),
     /// The placeholders of the command cannot be filled.
     #[error(transparent)]
     Template(#[from] TemplateError),

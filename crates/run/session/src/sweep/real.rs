@@ -13,7 +13,7 @@ use sweetspot_study::{
     SupportedKnobs, Task, WorkloadInfo, fill_placeholders, format_gpu_list, resolve_axes,
     run_environment,
 };
-use sweetspot_workload::{Lease, SignalSource, WorkloadError};
+use sweetspot_workload::{Lease, MetricsSource, SignalSource, WorkloadError};
 
 use super::runner::SweepRunner;
 use super::{Backend, Sweep, SweepError, SweepOptions, SweepTime};
@@ -318,8 +318,15 @@ fn measure_request(definition: &Definition) -> Result<MeasureRequest, SessionErr
         None if is_same_work => Ok(ProgressSource::Automatic),
         None => Ok(ProgressSource::Off),
     };
+    let metrics = definition.metrics.as_ref().map(|url| url.parse());
+    let metrics = metrics.transpose().map_err(SweepError::Metrics)?;
+    let window = match metrics {
+        Some(_) => RunWindow::Steady,
+        None => RunWindow::Run,
+    };
     Ok(MeasureRequest {
-        window: definition.window.clone().unwrap_or(RunWindow::Run),
+        window: definition.window.clone().unwrap_or(window),
+        metrics: metrics.map(MetricsSource::new),
         progress: progress.map_err(|error| SweepError::Progress(error.to_string()))?,
         method: definition.method.unwrap_or_default(),
         keep_stdout: true,

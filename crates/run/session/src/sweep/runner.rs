@@ -307,6 +307,7 @@ impl SweepRunner<'_, '_> {
             },
             observer: self.observer,
             used_gpus: configuration.gpus as usize,
+            devices: Vec::new(),
             recognised: self.recognised.take(),
         };
         let run = context.run(self.lease.as_mut());

@@ -20,7 +20,7 @@ use sweetspot_control::tune::{TuneRequest, TunedJob, find_unsupported_criterion}
 use sweetspot_decide::Criteria;
 use sweetspot_device::Descriptor;
 use sweetspot_quantity::Ratio;
-use sweetspot_workload::{CommandExit, GuardProgram};
+use sweetspot_workload::{CommandExit, GuardProgram, MetricsSource};
 
 use crate::SessionError;
 use crate::measure::ProgressSource;
@@ -36,6 +36,8 @@ pub struct TunedCommand {
     pub command: Vec<OsString>,
     /// Where progress is found in the command's output.
     pub progress: ProgressSource,
+    /// The metrics page of the server that the command is, or that it uses; progress is then read there.
+    pub metrics: Option<MetricsSource>,
     /// Whether standard output is reserved for the result document; the command's output then goes to standard error.
     pub keep_stdout: bool,
     /// Whether writes to the devices are forbidden.

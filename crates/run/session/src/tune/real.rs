@@ -274,6 +274,7 @@ fn run_tuned(
 fn command_spec(command: &TunedCommand, gpus: &[Gpu]) -> CommandSpec {
     let request = MeasureRequest {
         progress: command.progress.clone(),
+        metrics: command.metrics.clone(),
         keep_stdout: command.keep_stdout,
         // The command must use the GPUs that are tuned.
         environment: match command.device {

@@ -8,7 +8,9 @@ use sweetspot_device::{Clock, Moment, MonotonicClock};
 use sweetspot_guard::GuardError;
 use sweetspot_link::Tuning as LinkTuning;
 use sweetspot_quantity::{Joules, Seconds, Watts};
-use sweetspot_workload::{Progress, RecognisedFormat, RunHandler, RunInProgress, WorkloadEvent};
+use sweetspot_workload::{
+    MetricsEvent, Progress, RecognisedFormat, RunHandler, RunInProgress, WorkloadEvent,
+};
 
 use super::meter::{EnergyMeter, MeterReading};
 use super::phases::PhaseTracker;
@@ -215,12 +217,25 @@ impl TuneLoop<'_> {
         }
     }
 
+    /// Tells the user what the reader of the metrics page found.
+    fn note_metrics(&mut self, event: MetricsEvent) {
+        match event {
+            MetricsEvent::Recognised(server) => {
+                self.observer
+                    .note(&format!("reading the metrics of {server}"));
+            }
+            MetricsEvent::Notice(text) => self.observer.note(&text),
+            MetricsEvent::Report(_) => {}
+        }
+    }
+
     /// Passes the command's reports of items and phases to the tuner.
     fn take_reports(&mut self, run: &mut RunInProgress<'_, '_>, events: Vec<WorkloadEvent>) {
         let mut reports: Vec<Progress> = Vec::new();
         for event in events {
             match event {
                 WorkloadEvent::Progress(progress) => reports.push(progress),
+                WorkloadEvent::Metrics(event) => self.note_metrics(event),
                 WorkloadEvent::Link(event) => {
                     self.phases.take(&event);
                     self.ranks.take(&event, MonotonicClock.now());
