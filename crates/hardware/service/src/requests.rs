@@ -11,6 +11,7 @@ use sweetspot_guard::{
 
 use crate::audit::Audit;
 use crate::gpus::ServedGpu;
+use crate::monitor::Monitor;
 use crate::policy::{Account, Policy, Right};
 use crate::zeus_backend::StreamedPower;
 
@@ -41,6 +42,8 @@ pub struct Service<'a> {
     pub(crate) audit: Audit,
     pub(crate) ended: Vec<EndedLease>,
     pub(crate) streamed: Vec<StreamedPower>,
+    /// The measuring process; `None` if there is none.
+    pub monitor: Option<Monitor>,
 }
 
 impl<'a> Service<'a> {
@@ -58,6 +61,7 @@ impl<'a> Service<'a> {
             audit,
             ended: Vec::new(),
             streamed: Vec::new(),
+            monitor: None,
         }
     }
 

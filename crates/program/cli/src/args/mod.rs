@@ -2,6 +2,7 @@
 
 mod budget;
 mod compare;
+mod counter;
 mod devices;
 mod doctor;
 mod fit;
@@ -30,6 +31,7 @@ use crate::terminal::ColorWhen;
 
 pub use budget::{BudgetArgs, BudgetCommand, BudgetOf};
 pub use compare::CompareArgs;
+pub use counter::{CounterArgs, CounterCommand, MonitorArgs, TopArgs};
 pub use devices::DevicesArgs;
 pub use doctor::DoctorArgs;
 pub use fit::FitArgs;
@@ -105,6 +107,10 @@ pub enum Command {
     Doctor(DoctorArgs),
     Serve(ServeArgs),
     Policy(PolicyArgs),
+    Counter(CounterArgs),
+    Top(TopArgs),
+    #[command(hide = true)]
+    Monitor(MonitorArgs),
     #[command(hide = true)]
     Guard(GuardArgs),
     #[command(hide = true)]

@@ -5,7 +5,7 @@ mod access;
 mod bounded;
 mod error;
 
-pub use access::{GuardWriter, SettingsAccess, StartAsRoot, serve_as_guard};
+pub use access::{GuardWriter, SettingsAccess, StartAsRoot, serve_as_guard, service_socket};
 pub(crate) use bounded::open_host;
 pub use error::DevicesError;
 
