@@ -1,34 +1,59 @@
 //! Reads all GPUs without pause, and knows the energy of each at every moment that was marked.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use sweetspot_device::{Clock, Device, HostDevice, Moment, MonotonicClock};
 use sweetspot_measure::{MethodChoice, Sampler, SamplerError};
-use sweetspot_quantity::Watts;
+use sweetspot_quantity::{Seconds, Watts};
 
 use crate::samples::Samples;
 use crate::timeline::{Timeline, Total, samples_after};
 
-/// The length of a segment while nobody waits for an energy.
-const IDLE_PERIOD: Duration = Duration::from_secs(4);
+/// The length of a segment while nobody asks. Estimating the energy of a segment costs more than reading the GPU, and
+/// about the same for a long one as for a short one.
+const IDLE_PERIOD: Duration = Duration::from_secs(16);
+/// The length of a segment while somebody looks.
+const WATCHED_PERIOD: Duration = Duration::from_secs(2);
+/// The time for which somebody who has asked counts as looking.
+const WATCHED_FOR: Duration = Duration::from_secs(6);
 /// The time for which marks are gathered before they are measured together.
 const GATHERING_TIME: Duration = Duration::from_millis(40);
 
 /// The state that the reading thread shares with the one that serves clients.
 #[derive(Debug, Default)]
 struct Shared {
-    /// The moments whose totals clients wait for.
-    marks: Vec<Moment>,
+    /// The moments whose totals clients wait for, each with the GPUs that they need.
+    marks: BTreeMap<Moment, BTreeSet<usize>>,
     /// The totals of each GPU at moments that were marked, until they are fetched.
     measured: Vec<(Moment, Vec<Total>)>,
     /// The totals of each GPU at the end of the last segment.
     totals: Vec<Total>,
     samples: Vec<Samples>,
+    /// When somebody last asked what happens now.
+    asked: Option<Instant>,
+    /// When the last segment was measured.
+    measured_at: Option<Instant>,
     is_ended: bool,
+}
+
+impl Shared {
+    /// Whether the next segment is to be measured now.
+    fn is_due(&self) -> bool {
+        let is_watched = self.asked.is_some_and(|at| at.elapsed() < WATCHED_FOR);
+        let period = if is_watched {
+            WATCHED_PERIOD
+        } else {
+            IDLE_PERIOD
+        };
+        !self.marks.is_empty()
+            || self.is_ended
+            || self.measured_at.is_none_or(|at| at.elapsed() >= period)
+    }
 }
 
 /// Reads all GPUs in threads of its own.
@@ -85,18 +110,30 @@ impl Meter {
         })
     }
 
-    /// Marks the present moment. Its totals are known about 0.2 s later.
+    /// Marks the present moment. Totals at it are known about 0.2 s after [`Meter::request`].
     pub fn mark(&self) -> Moment {
-        let moment = self.sampler.mark();
-        let (_, condition) = &*self.shared;
-        self.shared().marks.push(moment);
-        condition.notify_one();
-        moment
+        self.sampler.mark()
+    }
+
+    /// Asks for the totals of these GPUs at a moment that was just marked.
+    pub fn request(&self, moment: Moment, gpus: &[usize]) {
+        self.shared().marks.entry(moment).or_default().extend(gpus);
+        self.shared.1.notify_one();
     }
 
     /// The present moment.
     pub fn now(&self) -> Moment {
         MonotonicClock.now()
+    }
+
+    /// Says that somebody looks: segments are short for some seconds.
+    pub fn watch(&self) {
+        let mut shared = self.shared();
+        let was_watched = shared.asked.replace(Instant::now());
+        drop(shared);
+        if was_watched.is_none_or(|at| at.elapsed() >= WATCHED_FOR) {
+            self.shared.1.notify_one();
+        }
     }
 
     /// The totals at moments that were marked and have been measured since the last call.
@@ -154,9 +191,17 @@ fn measure_until_ended(
     use std::io::Write;
     let lock = || shared.0.lock().unwrap_or_else(PoisonError::into_inner);
     loop {
-        let is_idle = |shared: &mut Shared| shared.marks.is_empty() && !shared.is_ended;
-        let waited = shared.1.wait_timeout_while(lock(), IDLE_PERIOD, is_idle);
-        let (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        let state = lock();
+        let state = match state.is_due() {
+            true => state,
+            false => {
+                let waited = shared.1.wait_timeout(state, WATCHED_PERIOD);
+                waited.unwrap_or_else(PoisonError::into_inner).0
+            }
+        };
+        if !state.is_due() {
+            continue;
+        }
         if state.is_ended {
             return;
         }
@@ -173,21 +218,27 @@ fn measure_until_ended(
                 std::process::exit(1);
             }
         };
-        let mut marks: Vec<Moment> = {
+        let marks: Vec<(Moment, BTreeSet<usize>)> = {
             let mut state = lock();
-            let (now, later) = state.marks.drain(..).partition(|mark| *mark <= until);
-            state.marks = later;
-            now
+            let later = state.marks.split_off(&(until + Seconds::new(1e-9)));
+            std::mem::replace(&mut state.marks, later)
+                .into_iter()
+                .collect()
         };
-        marks.sort_unstable();
-        marks.dedup();
-        let mut totals: Vec<Vec<Total>> = vec![Vec::with_capacity(timelines.len()); marks.len()];
-        for (timeline, recording) in timelines.iter_mut().zip(&recordings) {
-            let measured = timeline.advance(&recording.trace, &marks, until);
-            totals
-                .iter_mut()
-                .zip(measured)
-                .for_each(|(all, one)| all.push(one));
+        // The totals of GPUs that nobody has asked for are not estimated.
+        let mut totals: Vec<Vec<Total>> =
+            vec![vec![Total::default(); timelines.len()]; marks.len()];
+        for (place, (timeline, recording)) in timelines.iter_mut().zip(&recordings).enumerate() {
+            let needed = marks
+                .iter()
+                .enumerate()
+                .filter(|(_, (_, gpus))| gpus.contains(&place));
+            let (rows, moments): (Vec<usize>, Vec<Moment>) =
+                needed.map(|(row, (at, _))| (row, *at)).unzip();
+            let measured = timeline.advance(&recording.trace, &moments, until);
+            for (row, total) in rows.into_iter().zip(measured) {
+                totals[row][place] = total;
+            }
         }
         let mut state = lock();
         for (samples, recording) in state.samples.iter_mut().zip(&recordings) {
@@ -196,8 +247,10 @@ fn measure_until_ended(
                 samples.push(at, power);
             }
         }
+        state.measured_at = Some(Instant::now());
         state.totals = timelines.iter().map(|one| *one.total()).collect();
-        state.measured.extend(marks.into_iter().zip(totals));
+        let moments = marks.into_iter().map(|(at, _)| at);
+        state.measured.extend(moments.zip(totals));
         drop(state);
         // If the socket is full, it is readable already.
         let _ = (&*waker).write(&[0]);

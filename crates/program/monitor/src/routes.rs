@@ -148,7 +148,7 @@ fn counters(state: &mut State, uid: u32, request: &Request) -> Result<Answer, Re
         }
         ("POST", [name, "start"]) => {
             let gpus = chosen_gpus(state, request)?;
-            let at = state.mark();
+            let at = state.mark(&gpus);
             state
                 .counters
                 .start(uid, name, gpus, at, unix_seconds())
@@ -156,14 +156,20 @@ fn counters(state: &mut State, uid: u32, request: &Request) -> Result<Answer, Re
             with_name(name, at)
         }
         ("POST", [name, "stop"]) => {
-            let at = state.mark();
+            let gpus = state
+                .counters
+                .find(uid, name)
+                .map_err(refused)?
+                .gpus
+                .clone();
+            let at = state.mark(&gpus);
             state.counters.stop(uid, name, at).map_err(refused)?;
             with_name(name, at)
         }
         ("GET", [name]) => {
             let counter = state.counters.find(uid, name).map_err(refused)?;
-            let stop = counter.span().1;
-            let at = stop.unwrap_or_else(|| state.mark());
+            let (stop, gpus) = (counter.span().1, counter.gpus.clone());
+            let at = stop.unwrap_or_else(|| state.mark(&gpus));
             with_name(name, at)
         }
         ("GET", [name, "samples"]) => {

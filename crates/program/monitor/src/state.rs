@@ -84,9 +84,11 @@ impl State {
         self.turn = None;
     }
 
-    /// The moment of this turn, which all its requests share. Its energies are known a little later.
-    pub fn mark(&mut self) -> Moment {
-        *self.turn.get_or_insert_with(|| self.meter.mark())
+    /// The moment of this turn, which all its requests share. The energies of these GPUs at it are known a little later.
+    pub fn mark(&mut self, gpus: &[usize]) -> Moment {
+        let moment = *self.turn.get_or_insert_with(|| self.meter.mark());
+        self.meter.request(moment, gpus);
+        moment
     }
 
     /// Takes over the leases, and measures what is drawn under them.
@@ -143,6 +145,7 @@ impl State {
 
     /// The state of all GPUs, at most a second old.
     pub fn gpus(&mut self) -> Vec<LiveGpu> {
+        self.meter.watch();
         let known = self.read.as_ref();
         if let Some((_, gpus)) = known.filter(|(at, _)| at.elapsed() < MAX_READING_AGE) {
             return gpus.clone();

@@ -96,7 +96,7 @@ const pointFigure = (figure) => {
 const jobCard = (job, live) => {
   const indices = live.gpus.filter((gpu) => (job.gpus || []).includes(gpu.uuid)).map((gpu) => gpu.index);
   const saved = known(job.saved_energy_j);
-  const money = known(job.saved_money) ? job.saved_money.toFixed(2) + " " + (job.currency || "") : null;
+  const money = known(job.saved_money) ? job.saved_money.toFixed(Math.abs(job.saved_money) < 1 ? 4 : 2) + " " + (job.currency || "") : null;
   const where = indices.length ? " on GPU " + indices.join(", ") : "";
   return element("article", { class: "card" }, element("h3", {}, `${job.verb} of ${job.user} (process ${job.pid})${where}`),
     job.phase ? element("div", { class: "muted" }, job.phase) : null,
