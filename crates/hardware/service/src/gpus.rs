@@ -138,13 +138,18 @@ fn has_ended(pid: u32) -> bool {
     matches!(found, Some(Err(Errno::SRCH))) && is_first()
 }
 
-/// The name of a user, or the number if it has none.
+/// The name of a user for messages: `user alice`, or `user 1001` if the id has no name.
 pub fn user_name(uid: u32) -> String {
-    let name = uzers::get_user_by_uid(uid);
-    match name {
-        Some(user) => format!("user {}", user.name().to_string_lossy()),
-        None => format!("user {uid}"),
-    }
+    format!("user {}", account_name(uid))
+}
+
+/// The name of a user, or the number if it has none.
+pub fn account_name(uid: u32) -> String {
+    let user = uzers::get_user_by_uid(uid);
+    user.map_or_else(
+        || uid.to_string(),
+        |user| user.name().to_string_lossy().into_owned(),
+    )
 }
 
 #[cfg(test)]

@@ -7,7 +7,8 @@ use sweetspot_guard::{LeaseKind, LeaseSummary, Owner, Refusal};
 use sweetspot_quantity::Megahertz;
 
 use crate::caller::account_of;
-use crate::gpus::ServedGpu;
+use crate::gpus::{ServedGpu, account_name};
+use crate::monitor_link::LeaseView;
 use crate::policy::{Account, Denied, LeaseRequest, Right, SystemAccounts};
 use crate::requests::{Asker, EndedLease, Service};
 
@@ -15,6 +16,48 @@ use crate::requests::{Asker, EndedLease, Service};
 const MAX_ENDED_LEASES: usize = 256;
 
 impl Service<'_> {
+    /// Starts the measuring process again if it has ended, and tells it which leases there are.
+    pub(crate) fn update_monitor(&mut self) {
+        let views = self.lease_views();
+        if let Some(monitor) = &mut self.monitor {
+            monitor.check();
+            monitor.publish(views);
+        }
+    }
+
+    /// The leases as everybody may see them.
+    fn lease_views(&self) -> Vec<LeaseView> {
+        let view = |lease: LeaseSummary| {
+            let left = self
+                .longest_lease(&lease)
+                .map(|longest| longest.saturating_sub(lease.age));
+            let (uid, owner) = (lease.owner.uid, lease.owner);
+            LeaseView {
+                device: lease.device,
+                user: uid.map_or_else(|| "unknown".to_owned(), account_name),
+                uid,
+                pid: owner.pid,
+                job: owner.job,
+                kind: lease.kind,
+                settings: lease.settings,
+                age_s: lease.age.as_secs_f64(),
+                left_s: left.map(|left| left.as_secs_f64()),
+            }
+        };
+        self.leases.summaries().into_iter().map(view).collect()
+    }
+
+    /// The longest time for which the policy allows a lease; `None` if nothing limits it.
+    fn longest_lease(&self, lease: &LeaseSummary) -> Option<Duration> {
+        let policy = self.policy.as_ref()?;
+        let account = account_of(&lease.owner)?;
+        let gpu = self.find(&lease.device).ok()?;
+        match lease.kind {
+            LeaseKind::Ceiling => None,
+            LeaseKind::Setting => policy.lease(&account, gpu.name()).ok()?.longest,
+        }
+    }
+
     /// Checks that a lease may still be used; if not, it ends. Returns the lease.
     pub(crate) fn check_now(
         &mut self,

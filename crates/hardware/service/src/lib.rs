@@ -22,6 +22,8 @@ mod gpus;
 pub mod install;
 mod lease_checks;
 mod listener;
+mod monitor;
+pub mod monitor_link;
 mod notify;
 pub mod ownership;
 pub mod policy;
@@ -38,9 +40,10 @@ pub use audit::Audit;
 pub use connection::Connection;
 pub use gpus::ServedGpu;
 pub use listener::{ListenError, listen};
+pub use monitor::{MONITOR_ACCOUNT, Monitor, MonitorOptions, TcpError, listen_tcp, path_argument};
 pub use requests::Service;
 pub use server::{ServerOptions, serve};
 pub use start::{
-    AUDIT_LOG, EARLIER_JOURNAL_FOLDER, JOURNAL_FOLDER, SOCKET, ServeError, ServiceFiles,
-    load_policy, serve_sudo_user, serve_users,
+    AUDIT_LOG, EARLIER_JOURNAL_FOLDER, JOURNAL_FOLDER, MonitorFiles, SOCKET, ServeError,
+    ServiceFiles, load_policy, serve_sudo_user, serve_users,
 };

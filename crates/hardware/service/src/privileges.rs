@@ -19,8 +19,8 @@ mod threads;
 pub use error::PrivilegeError;
 
 use system_calls::{
-    clear_ambient_capabilities, group_ids, initialise_groups, set_group_ids, set_not_dumpable,
-    set_user_ids, set_variables, supplementary_groups, user_ids,
+    clear_ambient_capabilities, group_ids, initialise_groups, set_group_ids, set_no_new_privileges,
+    set_not_dumpable, set_user_ids, set_variables, supplementary_groups, user_ids,
 };
 
 /// The ids that mean "do not change" to setresuid and setresgid.
@@ -52,6 +52,11 @@ impl User {
             home: user.home_dir().to_owned(),
             shell: user.shell().to_owned(),
         })
+    }
+
+    /// Looks a user up by name; `None` if no user has this name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::from_uid(uzers::get_user_by_name(name)?.uid())
     }
 
     /// The environment variables that describe the user. Under sudo they describe root.
@@ -152,6 +157,22 @@ pub fn become_user(user: &User) -> Result<(), PrivilegeError> {
     // The kernel does this as well, unless fs.suid_dumpable is 1.
     set_not_dumpable().map_err(failed("forbidding other processes to trace it"))?;
     check_irreversible(user)
+}
+
+/// Makes sure that this process, which started without rights, never gets any: programs that it executes have no more,
+/// and other processes of its user can neither trace it nor read its memory. It is an error if the process runs as root.
+pub fn renounce() -> Result<(), PrivilegeError> {
+    let uid = geteuid().as_raw();
+    let refused = |action: &'static str| {
+        move |error: io::Error| PrivilegeError::Refused { action, uid, error }
+    };
+    if user_ids().contains(&0) || group_ids().contains(&0) {
+        let what = "the measuring process must not run as root".to_owned();
+        return Err(PrivilegeError::StillPrivileged { what });
+    }
+    clear_ambient_capabilities().map_err(refused("clearing the capabilities"))?;
+    set_no_new_privileges().map_err(refused("giving up further rights"))?;
+    set_not_dumpable().map_err(refused("forbidding other processes to trace it"))
 }
 
 /// Checks that nothing is left of root.

@@ -12,6 +12,7 @@ use sweetspot_guard::{
 
 use crate::audit::Audit;
 use crate::gpus::ServedGpu;
+use crate::monitor::Monitor;
 use crate::policy::{Account, Policy, Right};
 use crate::zeus_backend::StreamedPower;
 
@@ -46,6 +47,8 @@ pub struct Service<'a> {
     pub(crate) streamed: Vec<StreamedPower>,
     /// The users of jobs, by their ids.
     pub(crate) job_accounts: HashMap<u32, Account>,
+    /// The measuring process; `None` if there is none.
+    pub monitor: Option<Monitor>,
 }
 
 impl<'a> Service<'a> {
@@ -65,6 +68,7 @@ impl<'a> Service<'a> {
             ended: Vec::new(),
             streamed: Vec::new(),
             job_accounts: HashMap::new(),
+            monitor: None,
         }
     }
 

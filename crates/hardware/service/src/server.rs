@@ -335,6 +335,7 @@ impl Server<'_, '_> {
         self.accepts = true;
         self.allowances.retain(|_, one| !one.is_full(now));
         self.service.check_leases();
+        self.service.update_monitor();
         self.checks = self.checks.wrapping_add(1);
         if self.checks.is_multiple_of(CHECKS_PER_RETRY) {
             self.resume();

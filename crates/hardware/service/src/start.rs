@@ -14,6 +14,7 @@ use sweetspot_hosts::{DEFAULT_ROOT, HostTree, device_opener, lock_scope, open_ho
 use crate::audit::Audit;
 use crate::gpus::ServedGpu;
 use crate::listener::{ListenError, listen};
+use crate::monitor::{Monitor, MonitorOptions, TcpError, listen_tcp, path_argument};
 use crate::ownership::{OwnershipError, private_folder, require_root_owned};
 use crate::policy::{POLICY_FILE, Policy, PolicyError, SystemAccounts};
 use crate::requests::Service;
@@ -44,6 +45,19 @@ pub struct ServiceFiles {
     pub journal: PathBuf,
     /// The audit log.
     pub audit: PathBuf,
+    /// What the measuring process is started with; `None` to start none.
+    pub monitor: Option<MonitorFiles>,
+}
+
+/// The addresses and files of the measuring process.
+#[derive(Clone, Debug, Default)]
+pub struct MonitorFiles {
+    /// The addresses on which it serves pages and metrics, such as `127.0.0.1:9440`.
+    pub listen: Vec<String>,
+    /// The token of clients of other addresses than loopback.
+    pub token: Option<String>,
+    /// The arguments of the measuring process.
+    pub arguments: Vec<std::ffi::OsString>,
 }
 
 impl Default for ServiceFiles {
@@ -56,6 +70,7 @@ impl Default for ServiceFiles {
             sysfs: PathBuf::from(DEFAULT_ROOT),
             journal: PathBuf::from(JOURNAL_FOLDER),
             audit: PathBuf::from(AUDIT_LOG),
+            monitor: None,
         }
     }
 }
@@ -103,6 +118,9 @@ pub enum ServeError {
         /// The user who started this program with sudo.
         expected: u32,
     },
+    /// The service cannot listen on a TCP address.
+    #[error(transparent)]
+    Tcp(#[from] TcpError),
     /// The operating system refused something.
     #[error("{what}: {problem}")]
     System {
@@ -245,8 +263,28 @@ fn run(
     let open = device_opener(Ok(host), tree);
     let mut service =
         Service::new(Leases::new(journal, open), gpus, policy, audit).serving_packages(packages);
+    if options.listener.is_some()
+        && let Some(monitor) = &files.monitor
+    {
+        service.monitor = Some(start_monitor(files, monitor)?);
+    }
     serve(&mut service, options).map_err(|problem| ServeError::System {
         what: "the service failed".to_owned(),
         problem,
     })
+}
+
+/// Listens on the TCP addresses, and starts the measuring process with them.
+fn start_monitor(files: &ServiceFiles, monitor: &MonitorFiles) -> Result<Monitor, ServeError> {
+    let mut listeners = Vec::new();
+    for address in &monitor.listen {
+        listeners.extend(listen_tcp(address)?);
+    }
+    let mut arguments = monitor.arguments.clone();
+    arguments.extend(path_argument("--nvml", &files.nvml));
+    Ok(Monitor::start(MonitorOptions {
+        arguments,
+        listeners,
+        token: monitor.token.clone(),
+    }))
 }

@@ -16,6 +16,7 @@ mod budget;
 mod compare;
 mod config;
 mod confirm;
+mod counter;
 mod devices;
 mod doctor;
 mod documents;
@@ -27,6 +28,7 @@ mod guard_launcher;
 mod hints;
 mod hold;
 mod hold_latency;
+mod job_reporter;
 mod live_line;
 mod log;
 mod measure;
@@ -48,6 +50,7 @@ mod slurm;
 mod study;
 mod sweep;
 mod terminal;
+mod top;
 mod tune;
 mod typed;
 mod without_gpu;
@@ -103,6 +106,7 @@ fn become_calling_user(cli: &Cli) -> Result<()> {
         | Command::Slurm(_)
         | Command::Restore
         | Command::Guard(_)
+        | Command::Monitor(_)
         | Command::RootGuard(_) => return Ok(()),
         // An administrator writes man pages to a folder of root's.
         #[cfg(feature = "generate")]
@@ -132,7 +136,10 @@ fn become_calling_user(cli: &Cli) -> Result<()> {
 
 /// Starts the log. A process that runs as root for others does not look at the environment.
 fn start_log(cli: &Cli) -> Result<()> {
-    let is_privileged = matches!(cli.command, Command::Serve(_) | Command::RootGuard(_));
+    let is_privileged = matches!(
+        cli.command,
+        Command::Serve(_) | Command::Monitor(_) | Command::RootGuard(_)
+    );
     let level = cli.log.or(is_privileged.then_some(LevelFilter::WARN));
     log::start(level)
 }
@@ -144,6 +151,9 @@ fn run_command(cli: Cli) -> Result<Outcome> {
         Command::Guard(_)
             | Command::RootGuard(_)
             | Command::Serve(_)
+            | Command::Monitor(_)
+            | Command::Counter(_)
+            | Command::Top(_)
             | Command::Policy(_)
             | Command::Slurm(_)
             | Command::Restore
@@ -174,6 +184,9 @@ fn run_command(cli: Cli) -> Result<Outcome> {
         Command::Serve(args) => serve::run(&args),
         Command::Policy(args) => serve::run_policy(&args),
         Command::Slurm(args) => slurm::run(&args),
+        Command::Counter(args) => counter::run(&args),
+        Command::Top(args) => top::run(&args),
+        Command::Monitor(args) => counter::run_monitor(args),
         Command::Guard(args) => run::serve_guard(args),
         Command::RootGuard(args) => root_guard::run(&args),
         #[cfg(feature = "generate")]

@@ -6,6 +6,7 @@ use sweetspot_session::budget::BudgetStatus;
 use sweetspot_session::hold::HoldStatus;
 use sweetspot_session::{Observer, Status};
 
+use crate::job_reporter::JobReporter;
 use crate::live_line::LiveLine;
 use crate::run_status::{REFRESH_PERIOD, RunStatus};
 
@@ -14,11 +15,13 @@ pub struct TerminalObserver {
     line: LiveLine,
     shown_at: Seconds,
     run: RunStatus,
+    reporter: JobReporter,
 }
 
 impl TerminalObserver {
     pub fn new() -> Self {
         Self {
+            reporter: JobReporter::start(),
             line: LiveLine::new(),
             shown_at: Seconds::ZERO,
             run: RunStatus::default(),
@@ -42,6 +45,7 @@ impl Observer for TerminalObserver {
     }
 
     fn status(&mut self, status: &Status<'_>) {
+        self.reporter.report(status);
         match *status {
             Status::Measure {
                 elapsed,
@@ -55,6 +59,8 @@ impl Observer for TerminalObserver {
             Status::Hold(live) => self.show(live.elapsed, || hold_text(live)),
             Status::Queue(_) => {}
             Status::Budget(live) => self.show(live.elapsed, || budget_text(live)),
+            // The notices of the tuner are shown instead.
+            Status::Tune(_) => {}
         }
     }
 

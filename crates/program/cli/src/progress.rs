@@ -11,6 +11,7 @@ use sweetspot_session::{Observer, QueueSummary, Status, TimeLeft};
 use sweetspot_study::{Point, RunEnding, RunRecord, Study, SweepProgress, Task};
 
 use crate::confirm::ask_user_unless;
+use crate::job_reporter::JobReporter;
 use crate::live_line::truncate;
 use crate::messages::{print_note, print_warning};
 use crate::run_status::{REFRESH_PERIOD, RunStatus};
@@ -50,6 +51,7 @@ pub struct ProgressDisplay {
     sweep_text: String,
     done: usize,
     planned: usize,
+    reporter: JobReporter,
 }
 
 impl ProgressDisplay {
@@ -76,6 +78,7 @@ impl ProgressDisplay {
             sweep_text: String::new(),
             done: 0,
             planned: 0,
+            reporter: JobReporter::start(),
         }
     }
 
@@ -218,6 +221,7 @@ impl Observer for ProgressDisplay {
     }
 
     fn run_done(&mut self, progress: &SweepProgress<'_>, run: &RunRecord) {
+        self.reporter.add_run(progress, run);
         self.done_before
             .get_or_insert(progress.done.saturating_sub(1));
         if self.bar.is_some() || self.printed_at.elapsed() >= LINE_PERIOD {
@@ -236,6 +240,7 @@ impl Observer for ProgressDisplay {
     }
 
     fn status(&mut self, status: &Status<'_>) {
+        self.reporter.report(status);
         if let Status::Queue(queue) = status {
             self.current = queue_text(queue);
             if let Some(bar) = &self.bar {
@@ -272,7 +277,7 @@ impl Observer for ProgressDisplay {
 }
 
 /// Says how many jobs of a study run and wait, and why they wait.
-fn queue_text(queue: &QueueSummary) -> String {
+pub(crate) fn queue_text(queue: &QueueSummary) -> String {
     let reason = queue.reasons.first().filter(|reason| !reason.is_empty());
     let reason = reason.map_or(String::new(), |reason| format!(" ({reason})"));
     match (queue.running, queue.pending) {

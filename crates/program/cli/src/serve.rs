@@ -1,19 +1,25 @@
 //! `sweetspot serve` and `sweetspot policy`.
 
+use std::ffi::OsString;
+use std::net::ToSocketAddrs;
 use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use rustix::process::{getegid, geteuid, getgroups};
 use sweetspot_device::DeviceId;
 use sweetspot_report::{Line, Text};
 use sweetspot_service::install::{Installation, install, uninstall};
+use sweetspot_service::ownership::require_root_owned;
 use sweetspot_service::policy::{Account, Gpu, SystemAccounts, explain};
-use sweetspot_service::{ServiceFiles, load_policy, serve_users};
+use sweetspot_service::{MonitorFiles, ServiceFiles, load_policy, serve_users};
 use sweetspot_session::gpu_ids;
 
 use crate::args::{PolicyArgs, PolicyCommand, ServeArgs};
 use crate::documents::print;
 use crate::exit::Outcome;
+
+/// The largest file with a token, in bytes.
+const MAX_TOKEN_FILE: u64 = 4096;
 
 /// Runs `sweetspot serve`.
 pub fn run(args: &ServeArgs) -> Result<Outcome> {
@@ -50,8 +56,68 @@ pub fn run(args: &ServeArgs) -> Result<Outcome> {
         sysfs: args.files.sysfs.clone(),
         journal: args.files.journal.clone(),
         audit: args.files.audit.clone(),
+        monitor: monitor_files(args)?,
     })?;
     Ok(Outcome::DONE)
+}
+
+/// The addresses and arguments of the measuring process.
+fn monitor_files(args: &ServeArgs) -> Result<Option<MonitorFiles>> {
+    if args.no_monitor {
+        return Ok(None);
+    }
+    let mut arguments: Vec<OsString> = Vec::new();
+    for address in &args.listen {
+        if is_loopback(address)? {
+            continue;
+        }
+        if args.token_file.is_none() {
+            bail!(
+                "{address} can be reached from other machines: give a file with a token for its clients (--token-file FILE)"
+            );
+        }
+        if !args.insecure {
+            bail!(
+                "{address} can be reached from other machines, and this program does not encrypt: put a proxy with TLS in front of a loopback address, or add --insecure in a network that you trust"
+            );
+        }
+    }
+    let token = args.token_file.as_deref().map(read_token).transpose()?;
+    if args.dcgm_names {
+        arguments.push("--dcgm-names".into());
+    }
+    for name in &args.host_name {
+        arguments.extend(["--host-name".into(), name.into()]);
+    }
+    Ok(Some(MonitorFiles {
+        listen: args.listen.clone(),
+        token,
+        arguments,
+    }))
+}
+
+/// Whether an address can be reached from this machine alone.
+fn is_loopback(address: &str) -> Result<bool> {
+    let addresses = address.to_socket_addrs();
+    let mut addresses = addresses.with_context(|| {
+        format!("invalid address `{address}`: use HOST:PORT, as in 127.0.0.1:9440")
+    })?;
+    Ok(addresses.all(|address| address.ip().to_canonical().is_loopback()))
+}
+
+/// Reads a token: one line of at least 16 visible characters.
+fn read_token(file: &Path) -> Result<String> {
+    require_root_owned(file)?;
+    let text = sweetspot_input::read_text(file, MAX_TOKEN_FILE)?;
+    let token = text.trim();
+    let is_token = token.len() >= 16 && token.bytes().all(|byte| byte.is_ascii_graphic());
+    match is_token {
+        true => Ok(token.to_owned()),
+        false => bail!(
+            "{} has no token: write one line of 16 or more letters and digits to it, for example from `openssl rand -hex 32`",
+            file.display()
+        ),
+    }
 }
 
 /// Runs `sweetspot policy`.

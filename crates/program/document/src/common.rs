@@ -16,12 +16,16 @@ pub struct SchemaName(&'static str);
 impl SchemaName {
     /// Several studies, compared with the first.
     pub const COMPARE: Self = Self("sweetspot.compare/1");
+    /// A named counter of the service.
+    pub const COUNTER: Self = Self("sweetspot.counter/1");
     /// The GPUs of a machine, their sensors and their knobs.
     pub const DEVICES: Self = Self("sweetspot.devices/1");
     /// The checks of a machine by `sweetspot doctor`.
     pub const DOCTOR: Self = Self("sweetspot.doctor/1");
     /// A profile that was fitted to a study.
     pub const FIT: Self = Self("sweetspot.fit/1");
+    /// What happens on a machine now.
+    pub const LIVE: Self = Self("sweetspot.live/1");
     /// A run whose power `sweetspot hold` limited to a cap.
     pub const HOLD: Self = Self("sweetspot.hold/1");
     /// The name of the format of `sweetspot budget`.

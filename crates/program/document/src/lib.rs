@@ -15,10 +15,12 @@
 pub mod budget;
 pub mod common;
 pub mod compare;
+pub mod counter;
 pub mod devices;
 pub mod doctor;
 pub mod fit;
 pub mod hold;
+pub mod live;
 pub mod measure;
 pub mod network;
 pub mod node;

@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use crate::common::SchemaName;
 use crate::{
-    budget, compare, devices, doctor, fit, hold, measure, network, replay, report, reproduce,
-    study, tune,
+    budget, compare, counter, devices, doctor, fit, hold, live, measure, network, replay, report,
+    reproduce, study, tune,
 };
 
 /// The JSON Schema of a document, with the name of its file in `docs/schemas/`.
@@ -24,10 +24,12 @@ pub fn document_schemas() -> Vec<DocumentSchema> {
     vec![
         schema_of::<budget::Budget>("budget", SchemaName::BUDGET),
         schema_of::<compare::Compare>("compare", SchemaName::COMPARE),
+        schema_of::<counter::Counter>("counter", SchemaName::COUNTER),
         schema_of::<devices::Devices>("devices", SchemaName::DEVICES),
         schema_of::<doctor::Doctor>("doctor", SchemaName::DOCTOR),
         schema_of::<fit::Fit>("fit", SchemaName::FIT),
         schema_of::<hold::Hold>("hold", SchemaName::HOLD),
+        schema_of::<live::Live>("live", SchemaName::LIVE),
         schema_of::<measure::Measurement>("measure", SchemaName::RUN),
         schema_of::<network::Network>("network", SchemaName::NETWORK),
         schema_of::<replay::Replay>("replay", SchemaName::REPLAY),

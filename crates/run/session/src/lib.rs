@@ -41,14 +41,14 @@ pub use doctor::{Check, CheckResult, doctor};
 pub use error::SessionError;
 pub use host::{
     DevicesError, GuardWriter, SettingsAccess, StartAsRoot, restore_all, serve_as_guard,
-    unrestored_devices,
+    service_socket, unrestored_devices,
 };
 pub use measure::MeasureError;
 pub use network::{
     GpuBounds, NetworkUseError, StudyEfficiency, StudyRow, bounds_on_gpu, efficiency_in_study,
 };
 pub use node::{MeterReport, MeterState, NodeEnergy, meter_reports};
-pub use observer::{Observer, Status};
+pub use observer::{Observer, Status, TuneStatus};
 pub use prediction::{BestSetting, GpuPrediction, default_precision, predict_on_gpu};
 pub use run::{MeasuredRunResult, RunRequest, RunResult, run, run_measured};
 pub use study_origin::StudyOrigin;

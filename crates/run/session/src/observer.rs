@@ -1,6 +1,6 @@
 //! Reports the progress of a command to the user.
 
-use sweetspot_quantity::{Seconds, Watts};
+use sweetspot_quantity::{Joules, Seconds, Watts};
 use sweetspot_study::{RunRecord, SweepProgress, Task};
 
 use crate::budget::BudgetStatus;
@@ -58,6 +58,27 @@ pub enum Status<'a> {
     Queue(&'a QueueSummary),
     /// GPUs that are kept together under a budget.
     Budget(&'a BudgetStatus),
+    /// A job that is tuned.
+    Tune(&'a TuneStatus),
+}
+
+/// The state of a job that is tuned; reported about once a second.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TuneStatus {
+    /// The time since the start of the job.
+    pub elapsed: Seconds,
+    /// The mean power of all its GPUs since the last report; `None` without readings.
+    pub power: Option<Watts>,
+    /// The speed in the last measurement window; `None` without progress.
+    pub items_per_s: Option<f64>,
+    /// The energy of an item in the last measurement window; `None` without progress.
+    pub energy_per_item: Option<Joules>,
+    /// The energy saved so far against the measured reference; `None` while there is none.
+    pub saved: Option<Joules>,
+    /// The tried settings as shown to users, with the energy of an item at each, in the order of trying.
+    pub tried: Vec<(String, f64)>,
+    /// The setting in force.
+    pub setting: String,
 }
 
 /// An observer that shows nothing.

@@ -1,5 +1,6 @@
 //! Answers the requests of a connection.
 
+use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 use sweetspot_guard::{
@@ -9,7 +10,7 @@ use sweetspot_guard::{
 use super::{Connection, IsAllowed, Language, MAX_UNREAD, STREAM_PERIOD};
 use crate::requests::Service;
 use crate::zeus_backend::{ZeusBackend, answer_logged};
-use crate::zeusd::{Answer, Response};
+use crate::zeusd::{Answer, Response, is_zeusd_path};
 
 /// The most requests that one connection may have answered before the others have their turn.
 const REQUESTS_PER_TURN: usize = 16;
@@ -113,6 +114,11 @@ impl Connection {
         let Language::Http(reader) = &mut self.language else {
             return false;
         };
+        let is_theirs = reader.next_path().is_some_and(|path| !is_zeusd_path(path));
+        if is_theirs && service.monitor.is_some() && self.unsent.is_empty() {
+            self.hand_over(service);
+            return false;
+        }
         let request = match reader.next_request() {
             Ok(None) => return false,
             Ok(Some(request)) => request,
@@ -146,6 +152,25 @@ impl Connection {
             }
         }
         true
+    }
+
+    /// Passes the client to the measuring process, with what it has sent. Whoever it is, the kernel tells that process.
+    fn hand_over(&mut self, service: &Service<'_>) {
+        let language = std::mem::replace(&mut self.language, Language::Unknown);
+        let bytes = match language {
+            Language::Http(reader) => reader.into_unread(),
+            _ => Vec::new(),
+        };
+        let monitor = service.monitor.as_ref();
+        let passed = monitor.map(|monitor| monitor.hand_over(self.stream.as_fd(), &bytes, false));
+        self.is_closing = true;
+        if !matches!(passed, Some(Ok(()))) {
+            let text = "the measuring process does not answer: try again in a second";
+            self.respond(&Response {
+                close: true,
+                ..Response::error(503, text)
+            });
+        }
     }
 
     /// Sends power readings to a client that asked for a stream, when they are due.

@@ -293,7 +293,7 @@ fn the_unit_names_a_library_that_only_root_can_change() {
     // Any file of root serves as a library here.
     with_library(Path::new("/etc/passwd")).unwrap();
     let unit = read(&machine.installed(UNIT));
-    assert!(unit.contains("\nExecStart=/usr/local/libexec/sweetspot/sweetspot serve --nvml /etc/passwd\nExecPaths=-/etc/passwd\n"), "{unit}");
+    assert!(unit.contains("\nExecStart=/usr/local/libexec/sweetspot/sweetspot serve --no-monitor --nvml /etc/passwd\nExecPaths=-/etc/passwd\n"), "{unit}");
 
     let mine = machine.path("libnvidia-ml.so.1");
     fs::write(&mine, "").unwrap();

@@ -17,10 +17,11 @@ pub(super) fn text(nvml: Option<&Path>) -> Result<String, InstallError> {
         return Ok(UNIT_TEXT.to_owned());
     };
     let name = check_library(library)?;
-    let start = format!("ExecStart={PROGRAM} serve\n");
+    let start = format!("ExecStart={PROGRAM} serve --no-monitor\n");
     // The unit lets the service load libraries from a few folders only. With the minus sign a missing library does not
     // keep the service from starting, so that its own message is seen.
-    let with_library = format!("ExecStart={PROGRAM} serve --nvml {name}\nExecPaths=-{name}\n");
+    let with_library =
+        format!("ExecStart={PROGRAM} serve --no-monitor --nvml {name}\nExecPaths=-{name}\n");
     Ok(UNIT_TEXT.replace(&start, &with_library))
 }
 

@@ -83,6 +83,14 @@ pub(super) fn set_not_dumpable() -> io::Result<()> {
     check(unsafe { libc::prctl(libc::PR_SET_DUMPABLE, none, none, none, none) })
 }
 
+/// Keeps this process, and every program that it executes, from getting rights that it does not have.
+#[allow(unsafe_code)]
+pub(super) fn set_no_new_privileges() -> io::Result<()> {
+    let (on, none): (libc::c_ulong, libc::c_ulong) = (1, 0);
+    // SAFETY: this operation takes numbers alone.
+    check(unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, on, none, none, none) })
+}
+
 /// Sets and removes environment variables. No other thread may run: the caller has checked this.
 #[allow(unsafe_code)]
 pub(super) fn set_variables(set: &[(&str, OsString)], removed: &[&str]) {

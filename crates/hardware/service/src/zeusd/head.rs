@@ -54,6 +54,13 @@ pub(super) fn parse_head(bytes: &[u8]) -> Result<Option<Head>, BadRequest> {
         query,
         is_http_1_1: is_1_1,
         close: is_last_request(parsed.headers, is_1_1),
+        host: text_of(parsed.headers, "host"),
+        token: text_of(parsed.headers, "authorization").and_then(|value| {
+            let (scheme, token) = value.split_once(' ')?;
+            let is_bearer = scheme.eq_ignore_ascii_case("bearer");
+            is_bearer.then(|| token.trim().to_owned())
+        }),
+        body: Vec::new(),
     };
     Ok(Some(Head {
         request,
@@ -116,6 +123,12 @@ fn values<'a>(headers: &'a [Header<'a>], name: &'static str) -> impl Iterator<It
         .iter()
         .filter(move |header| header.name.eq_ignore_ascii_case(name))
         .map(|header| header.value)
+}
+
+/// The value of the first header with this name, as text.
+fn text_of(headers: &[Header<'_>], name: &'static str) -> Option<String> {
+    let value = values(headers, name).next()?;
+    Some(std::str::from_utf8(value).ok()?.to_owned())
 }
 
 /// Whether there is a header with this name.

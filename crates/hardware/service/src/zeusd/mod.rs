@@ -31,4 +31,4 @@ pub use backend::{Backend, Failure, GpuSummary};
 pub use head::{MAX_BODY, MAX_HEAD, MAX_HEADERS};
 pub use request::{BadRequest, MAX_BUFFERED, Request, RequestReader};
 pub use response::{EventStream, Response};
-pub use routes::{Answer, answer};
+pub use routes::{Answer, answer, is_zeusd_path};

@@ -6,8 +6,8 @@ use super::response::Response;
 /// The most bytes that a [`RequestReader`] stores: those of one request of the largest permitted size.
 pub const MAX_BUFFERED: usize = MAX_HEAD + MAX_BODY;
 
-/// A request. Its body was read and ignored, because all parameters are in the query.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A request. The paths of zeusd ignore its body, because all their parameters are in the query.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Request {
     /// The method as the client wrote it, such as `GET`.
     pub method: String,
@@ -19,6 +19,12 @@ pub struct Request {
     pub is_http_1_1: bool,
     /// Whether the connection closes after the answer.
     pub close: bool,
+    /// The value of the `Host` header; `None` if there is none, which HTTP/1.0 allows.
+    pub host: Option<String>,
+    /// The token of an `Authorization: Bearer TOKEN` header.
+    pub token: Option<String>,
+    /// The body.
+    pub body: Vec<u8>,
 }
 
 /// A request that cannot be answered. The connection is closed after [`BadRequest::to_response`], because it is
@@ -99,7 +105,26 @@ impl RequestReader {
 
     /// The number of bytes that the next [`RequestReader::push`] can store.
     pub fn room(&self) -> usize {
-        MAX_BUFFERED.saturating_sub(self.unread().len())
+        let body = self
+            .incomplete
+            .as_ref()
+            .map_or(0, |(one, _)| one.body.len());
+        MAX_BUFFERED.saturating_sub(self.unread().len() + body)
+    }
+
+    /// The path of the request at the start of the buffer, without its query; `None` if its first line has not arrived
+    /// or is malformed.
+    pub fn next_path(&self) -> Option<&str> {
+        let line = self.unread().split(|byte| *byte == b'\r').next()?;
+        let is_whole = line.len() < self.unread().len() && self.incomplete.is_none();
+        let target = line.split(|byte| *byte == b' ').nth(1)?;
+        let path = target.split(|byte| *byte == b'?').next()?;
+        std::str::from_utf8(path).ok().filter(|_| is_whole)
+    }
+
+    /// The bytes that belong to no request yet, for another reader.
+    pub fn into_unread(mut self) -> Vec<u8> {
+        self.buffer.split_off(self.consumed.min(self.buffer.len()))
     }
 
     /// Whether a request has begun to arrive and is not complete. The service uses it to time out slow clients.
@@ -131,8 +156,10 @@ impl RequestReader {
             self.consumed += head.length;
             self.incomplete = Some((head.request, head.body_length));
         }
-        if let Some((request, missing)) = self.incomplete.take() {
+        if let Some((mut request, missing)) = self.incomplete.take() {
             let skipped = missing.min(self.unread().len());
+            let part = self.unread().get(..skipped).unwrap_or_default();
+            request.body.extend_from_slice(part);
             self.consumed += skipped;
             if skipped == missing {
                 return Ok(Some(request));

@@ -15,6 +15,8 @@ pub struct Response {
     pub content_type: Option<&'static str>,
     /// The body.
     pub body: String,
+    /// Further headers, each a line without its end.
+    pub headers: &'static [&'static str],
     /// The method that the path supports, if the request had another one.
     pub allow: Option<&'static str>,
     /// Whether to close the connection after the answer.
@@ -23,18 +25,19 @@ pub struct Response {
 
 impl Response {
     /// A response without a body.
-    pub(super) const fn empty(status: u16) -> Self {
+    pub const fn empty(status: u16) -> Self {
         Self {
             status,
             content_type: None,
             body: String::new(),
+            headers: &[],
             allow: None,
             close: false,
         }
     }
 
     /// A response with a JSON body.
-    pub(super) fn json(status: u16, value: &Value) -> Self {
+    pub fn json(status: u16, value: &Value) -> Self {
         Self {
             content_type: Some("application/json"),
             body: value.to_string(),
@@ -48,7 +51,7 @@ impl Response {
     }
 
     /// A response with a message as plain text.
-    pub(super) fn text(status: u16, message: String) -> Self {
+    pub fn text(status: u16, message: String) -> Self {
         Self {
             content_type: Some("text/plain; charset=utf-8"),
             body: message,
@@ -81,6 +84,9 @@ impl Response {
             if let Some(value) = value {
                 head.push_str(&format!("{name}: {value}\r\n"));
             }
+        }
+        for header in self.headers {
+            head.push_str(&format!("{header}\r\n"));
         }
         head.push_str("\r\n");
         head.push_str(&self.body);
@@ -144,15 +150,19 @@ fn status_line(status: u16) -> String {
     let reason = match status {
         200 => "OK",
         400 => "Bad Request",
+        401 => "Unauthorized",
         403 => "Forbidden",
         404 => "Not Found",
         405 => "Method Not Allowed",
+        409 => "Conflict",
         413 => "Content Too Large",
+        421 => "Misdirected Request",
         417 => "Expectation Failed",
         429 => "Too Many Requests",
         431 => "Request Header Fields Too Large",
         500 => "Internal Server Error",
         501 => "Not Implemented",
+        503 => "Service Unavailable",
         _ => "",
     };
     format!("HTTP/1.1 {status} {reason}\r\n")

@@ -107,6 +107,12 @@ fn find_route(path: &str) -> Option<(&'static str, Route)> {
     Some(route)
 }
 
+/// Whether a path belongs to this interface, be it known or not. All other paths are those of the measuring process.
+pub fn is_zeusd_path(path: &str) -> bool {
+    let folders = ["/gpu/", "/cpu/", "/auth/"];
+    matches!(path, "/discover" | "/time") || folders.iter().any(|one| path.starts_with(one))
+}
+
 /// Answers a request. Settings are changed only after the whole request is found valid.
 pub fn answer(request: &Request, backend: &mut dyn Backend) -> Answer {
     let outcome = match find_route(&request.path) {

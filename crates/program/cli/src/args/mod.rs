@@ -2,6 +2,7 @@
 
 mod budget;
 mod compare;
+mod counter;
 mod devices;
 mod doctor;
 mod fit;
@@ -33,6 +34,7 @@ use crate::terminal::ColorWhen;
 
 pub use budget::{BudgetArgs, BudgetCommand, BudgetOf};
 pub use compare::CompareArgs;
+pub use counter::{CounterArgs, CounterCommand, MonitorArgs, TopArgs};
 pub use devices::DevicesArgs;
 pub use doctor::DoctorArgs;
 pub use fit::FitArgs;
@@ -112,6 +114,10 @@ pub enum Command {
     Serve(ServeArgs),
     Policy(PolicyArgs),
     Slurm(SlurmArgs),
+    Counter(CounterArgs),
+    Top(TopArgs),
+    #[command(hide = true)]
+    Monitor(MonitorArgs),
     #[command(hide = true)]
     Guard(GuardArgs),
     #[command(hide = true)]

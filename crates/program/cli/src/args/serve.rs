@@ -26,6 +26,37 @@ pub struct ServeArgs {
     #[arg(long, value_name = "FILE", default_value = POLICY_FILE)]
     pub policy: PathBuf,
 
+    /// Serve the live page, and metrics for Prometheus at /metrics, on this address; without HOST:PORT on
+    /// 127.0.0.1:9440. Only GET is answered. Other addresses than loopback need --token-file and --insecure.
+    #[arg(
+        long,
+        value_name = "HOST:PORT",
+        num_args = 0..=1,
+        default_missing_value = DEFAULT_ADDRESS
+    )]
+    pub listen: Vec<String>,
+
+    /// A file with the token that clients of other addresses than loopback must send
+    /// (`Authorization: Bearer TOKEN`); only root may be able to write it.
+    #[arg(long, value_name = "FILE", requires = "listen")]
+    pub token_file: Option<PathBuf>,
+
+    /// Serve on other addresses than loopback without encryption, in a network that you trust.
+    #[arg(long, requires = "listen")]
+    pub insecure: bool,
+
+    /// A further name by which clients may call this machine, such as its name in DNS.
+    #[arg(long, value_name = "NAME", requires = "listen")]
+    pub host_name: Vec<String>,
+
+    /// Give the metrics the names of NVIDIA's DCGM exporter too.
+    #[arg(long, requires = "listen")]
+    pub dcgm_names: bool,
+
+    /// Start no measuring process: no counters, metrics or live page.
+    #[arg(long, conflicts_with = "listen")]
+    pub no_monitor: bool,
+
     /// Install the service: program, group, systemd unit, example policy; then start it.
     #[arg(long, conflicts_with = "uninstall")]
     pub install: bool,
@@ -65,11 +96,15 @@ pub struct ServiceFileArgs {
     pub audit: PathBuf,
 }
 
+/// The address of the live page.
+const DEFAULT_ADDRESS: &str = "127.0.0.1:9440";
+
 const SERVE_EXAMPLES: &str = "\
 Examples:
   sudo sweetspot serve --install      Install and start the service
   sudo usermod -aG sweetspot alice    Let alice set GPUs
-  sudo sweetspot serve                Serve in the foreground, without systemd";
+  sudo sweetspot serve                Serve in the foreground, without systemd
+  sudo sweetspot serve --listen       The same, with the live page on http://127.0.0.1:9440";
 
 /// Explain the policy of the service.
 #[derive(Debug, Args)]

@@ -100,8 +100,15 @@ impl ServedHost {
         std::fs::write(self.path("policy.toml"), policy).unwrap();
     }
 
-    /// The command that runs the service in the foreground.
+    /// The command that runs the service in the foreground, without its measuring process.
     pub fn serve(&self) -> Command {
+        let mut serve = self.serve_and_measure();
+        serve.arg("--no-monitor");
+        serve
+    }
+
+    /// The command that runs the service in the foreground, with its measuring process.
+    pub fn serve_and_measure(&self) -> Command {
         let mut serve = Command::new(self.program());
         serve
             .arg("serve")

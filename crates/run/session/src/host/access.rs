@@ -37,6 +37,12 @@ pub enum SettingsAccess {
     Root(StartAsRoot),
 }
 
+/// The socket of the service: the one in `SWEETSPOT_SOCKET`, or the usual one.
+pub fn service_socket() -> PathBuf {
+    let named = std::env::var_os(SOCKET_VARIABLE).filter(|name| !name.is_empty());
+    named.map_or_else(|| PathBuf::from(SOCKET), PathBuf::from)
+}
+
 impl SettingsAccess {
     /// The service, if it runs and this user needs it; otherwise the guard process itself.
     pub fn available() -> Self {

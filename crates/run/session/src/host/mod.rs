@@ -7,7 +7,7 @@ mod error;
 mod journals;
 mod packages;
 
-pub use access::{GuardWriter, SettingsAccess, StartAsRoot, serve_as_guard};
+pub use access::{GuardWriter, SettingsAccess, StartAsRoot, serve_as_guard, service_socket};
 pub(crate) use bounded::open_host;
 pub use error::DevicesError;
 pub(crate) use journals::{HIDDEN_JOURNAL, open_journal, root_journal_is_hidden, simulated_host};

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use sweetspot_control::tune::{TuneAction, TuneEvent, Tuner, TuningState};
+use sweetspot_control::tune::{TuneAction, TuneEvent, TuneWindow, Tuner, TuningState};
 use sweetspot_device::{Clock, Moment, MonotonicClock};
 use sweetspot_guard::GuardError;
 use sweetspot_link::Tuning as LinkTuning;
@@ -16,11 +16,14 @@ use super::meter::{EnergyMeter, MeterReading};
 use super::phases::PhaseTracker;
 use super::point_setter::PointSetter;
 use super::ranks::RankJoin;
-use crate::observer::Observer;
+use crate::observer::{Observer, Status, TuneStatus};
 use crate::{DevicesError, SessionError};
 
 /// The interval between checks for caps that another program has changed.
 const CAP_CHECK_INTERVAL: Duration = Duration::from_secs(1);
+
+/// The interval between reports of the state.
+const STATUS_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The mean power between two energy readings, and the time of the second; `None` if no time has passed.
 fn mean_power(
@@ -61,6 +64,8 @@ pub struct TuneLoop<'a> {
     next_cap_check: Instant,
     /// Whether the measured devices are others than those that are set.
     pub measures_others: bool,
+    /// When the state is shown next.
+    next_status: Instant,
 }
 
 /// The tuner and its measurements after the command has exited.
@@ -100,6 +105,7 @@ impl<'a> TuneLoop<'a> {
             new_state: None,
             next_cap_check: Instant::now() + CAP_CHECK_INTERVAL,
             measures_others: false,
+            next_status: Instant::now(),
         }
     }
 
@@ -192,6 +198,7 @@ impl RunHandler for TuneLoop<'_> {
             self.check_external_changes(run)?;
         }
         self.step(run, TuneEvent::Tick);
+        self.show_status();
         if let (Some(state), Some(control)) = (self.new_state.take(), run.control()) {
             control.set_tuning(link_state(state));
         }
@@ -207,6 +214,33 @@ impl RunHandler for TuneLoop<'_> {
 }
 
 impl TuneLoop<'_> {
+    /// Shows the state of the job, about once a second.
+    fn show_status(&mut self) {
+        if Instant::now() < self.next_status {
+            return;
+        }
+        self.next_status = Instant::now() + STATUS_INTERVAL;
+        let windows = self.tuner.windows();
+        let last = windows.last();
+        let label = |point: usize| self.setter.space.labels.get(point).cloned();
+        let tried = windows.iter().filter_map(|window| {
+            let energy = window.energy_per_item()?.get();
+            Some((label(window.point)?, energy))
+        });
+        let status = TuneStatus {
+            elapsed: MonotonicClock.now() - self.began,
+            power: self.power.last().map(|(_, power)| *power),
+            items_per_s: last.and_then(|window| window.items_per_second),
+            energy_per_item: last.and_then(TuneWindow::energy_per_item),
+            saved: self.tuner.energy_saved(),
+            tried: tried.collect(),
+            setting: last
+                .and_then(|window| label(window.point))
+                .unwrap_or_default(),
+        };
+        self.observer.status(&Status::Tune(&status));
+    }
+
     /// Tells the user where progress was found in the output.
     fn note_recognised(&mut self, run: &RunInProgress<'_, '_>) {
         let found = run.recognised();

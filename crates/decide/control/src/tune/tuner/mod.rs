@@ -7,7 +7,7 @@ mod interruptions;
 mod knob;
 mod stage;
 
-use sweetspot_quantity::Seconds;
+use sweetspot_quantity::{Joules, Seconds};
 
 use super::load::{Activity, Consumption, LoadSearch};
 use super::monitor::LoadMonitor;
@@ -133,6 +133,20 @@ impl Tuner {
             self.advance(now);
         }
         std::mem::take(&mut self.actions)
+    }
+
+    /// The energy saved so far by all loads together, compared with the same items at their references; absent while
+    /// no reference is known.
+    pub fn energy_saved(&self) -> Option<Joules> {
+        let mut loads = self.past_loads.clone();
+        let present = self.other_loads.iter().chain([&self.load]);
+        loads.extend(present.map(|load| load.summarise(&self.config)));
+        Savings::of_loads(&loads).map(|total| total.energy_saved)
+    }
+
+    /// The measurement windows so far.
+    pub fn windows(&self) -> &[TuneWindow] {
+        &self.windows
     }
 
     /// Ends tuning and returns its outcome.

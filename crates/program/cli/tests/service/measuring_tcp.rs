@@ -1,0 +1,146 @@
+//! What the service answers over TCP: the live page, metrics, and refusals.
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+
+use serde_json::Value;
+
+use super::client::Client;
+use super::measuring::{measured, policy};
+use super::served_host::{ALICE, ServedHost, wait_for};
+
+/// An address that nobody listens on.
+pub fn free_address() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.local_addr().unwrap().to_string()
+}
+
+/// Sends bytes, and returns the whole answer.
+pub fn send(address: &str, bytes: &[u8]) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream
+        .set_read_timeout(Some(super::served_host::PATIENCE))
+        .unwrap();
+    stream.write_all(bytes).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+pub fn get(address: &str, path: &str) -> String {
+    send(
+        address,
+        format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n").as_bytes(),
+    )
+}
+
+pub fn body(answer: &str) -> &str {
+    answer.split_once("\r\n\r\n").expect("a head").1
+}
+
+#[test]
+#[ignore = "needs root"]
+fn the_page_and_the_metrics_show_gpus_and_leases() {
+    let address = free_address();
+    let served = measured("v100:2", &["--listen", &address, "--dcgm-names"]);
+    let page = get(&address, "/");
+    assert!(
+        page.starts_with("HTTP/1.1 200") && page.contains("Content-Security-Policy"),
+        "{page}"
+    );
+    assert!(
+        !page.contains("http://")
+            || page.matches("http://").count() == page.matches("http://www.w3.org").count()
+    );
+    let mut alice = Client::start(&served, ALICE);
+    alice.lease_and_cap(&served.uuid(1), 180);
+    wait_for("the lease", || {
+        get(&address, "/metrics").contains("sweetspot_gpu_lease_info")
+    });
+    let metrics = get(&address, "/metrics");
+    for line in [
+        "# TYPE sweetspot_gpu_energy_joules_total counter",
+        "# TYPE sweetspot_gpu_power_watts gauge",
+        "DCGM_FI_DEV_POWER_USAGE{gpu=\"0\"",
+    ] {
+        assert!(metrics.contains(line), "{line}: {metrics}");
+    }
+    let cap = metrics
+        .lines()
+        .find(|line| line.starts_with("sweetspot_gpu_power_cap_watts{gpu=\"1\""));
+    assert!(cap.unwrap().ends_with(" 180"), "{cap:?}");
+    // The owner of a lease is shown, and no command line.
+    assert!(!metrics.contains("python"), "{metrics}");
+    let live: Value = serde_json::from_str(body(&get(&address, "/live"))).unwrap();
+    assert_eq!(live["leases"][0]["user"], ALICE.uid.to_string());
+    assert_eq!(live["leases"][0]["settings"], "power cap 180 W");
+    assert!(
+        live["leases"][0]["left_s"].as_f64().unwrap() > 86_000.0,
+        "{live}"
+    );
+    assert!(!live.to_string().contains("python"), "{live}");
+    assert_eq!(live["gpus"][1]["cap_w"], 180.0);
+}
+
+#[test]
+#[ignore = "needs root"]
+fn tcp_answers_get_of_our_names_alone() {
+    let address = free_address();
+    let _served = measured("v100", &["--listen", &address]);
+    let with = |method: &str, path: &str, host: &str| {
+        send(
+            &address,
+            format!("{method} {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n")
+                .as_bytes(),
+        )
+    };
+    for (method, path, host, status) in [
+        ("POST", "/job", address.as_str(), "405"),
+        ("POST", "/counters/a/start", &address, "405"),
+        ("GET", "/counters/a", &address, "403"),
+        ("GET", "/live", "evil.example", "421"),
+        ("GET", "/gpu/get_power", &address, "404"),
+        ("PUT", "/", &address, "405"),
+    ] {
+        let answer = with(method, path, host);
+        assert!(
+            answer.starts_with(&format!("HTTP/1.1 {status} ")),
+            "{method} {path} {host}: {answer}"
+        );
+    }
+}
+
+#[test]
+#[ignore = "needs root"]
+fn addresses_that_cannot_be_served_are_one_sentence() {
+    let served = ServedHost::new("v100", &policy());
+    let refused = |arguments: &[&str]| {
+        let mut serve = served.serve_and_measure();
+        let output = serve.args(arguments).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(text.lines().count(), 1, "{text}");
+        text
+    };
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let text = refused(&["--listen", &address]);
+    assert!(text.contains("is in use by another process"), "{text}");
+    let text = refused(&["--listen", "nonsense"]);
+    assert!(text.contains("invalid address"), "{text}");
+    let text = refused(&["--listen", "0.0.0.0:9440"]);
+    assert!(text.contains("--token-file"), "{text}");
+    let token = served.path("token");
+    std::fs::write(&token, "short\n").unwrap();
+    let token = token.to_str().unwrap().to_owned();
+    let text = refused(&["--listen", "0.0.0.0:0", "--token-file", &token]);
+    assert!(text.contains("--insecure"), "{text}");
+    let text = refused(&[
+        "--listen",
+        "0.0.0.0:0",
+        "--token-file",
+        &token,
+        "--insecure",
+    ]);
+    assert!(text.contains("has no token"), "{text}");
+}

@@ -1,0 +1,295 @@
+//! A connection of a client: bytes in, responses out. Nothing here waits.
+
+use std::collections::VecDeque;
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+use rustix::event::PollFlags;
+use sweetspot_device::Moment;
+use sweetspot_service::zeusd::{RequestReader, Response};
+
+use crate::access::{Asker, TcpRules};
+use crate::routes::{Answer, answer, counter_response};
+use crate::state::State;
+use crate::timeline::Total;
+
+/// The longest time in which a request must arrive once it has begun, and in which a client must read some of a response.
+const CLIENT_TIMEOUT: Duration = Duration::from_secs(10);
+/// The time after which an idle connection is closed.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(120);
+/// The most bytes of responses that may wait for a client before further requests are answered.
+const MAX_UNSENT: usize = 64 << 10;
+/// The most requests of a connection that are answered before the others have their turn.
+const REQUESTS_PER_TURN: usize = 16;
+
+/// The socket of a client.
+#[derive(Debug)]
+pub enum Stream {
+    /// A client of the Unix socket.
+    Unix(UnixStream),
+    /// A client of TCP.
+    Tcp(TcpStream),
+}
+
+impl Stream {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Unix(stream) => stream.read(bytes),
+            Self::Tcp(stream) => stream.read(bytes),
+        }
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Unix(stream) => stream.write(bytes),
+            Self::Tcp(stream) => stream.write(bytes),
+        }
+    }
+}
+
+impl AsFd for Stream {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Unix(stream) => stream.as_fd(),
+            Self::Tcp(stream) => stream.as_fd(),
+        }
+    }
+}
+
+/// A connection of a client.
+#[derive(Debug)]
+pub struct Client {
+    stream: Stream,
+    /// Who has connected.
+    pub asker: Asker,
+    /// The local address of a TCP connection.
+    local: Option<SocketAddr>,
+    reader: RequestReader,
+    unsent: VecDeque<u8>,
+    /// A counter whose document is sent once the energies at a moment are known, and whether to close after it.
+    awaited: Option<(u32, String, Moment, bool)>,
+    partial_since: Option<Instant>,
+    unsent_since: Option<Instant>,
+    /// When the client last sent something.
+    pub used: Instant,
+    has_waiting: bool,
+    is_at_end: bool,
+    is_closing: bool,
+}
+
+impl Client {
+    /// Takes a client of the Unix socket with the bytes that were read from it. The kernel says who it is.
+    pub fn local(stream: UnixStream, bytes: &[u8]) -> io::Result<Self> {
+        stream.set_nonblocking(true)?;
+        let peer = rustix::net::sockopt::socket_peercred(&stream)?;
+        let asker = Asker::Local {
+            uid: peer.uid.as_raw(),
+            pid: peer.pid.as_raw_nonzero().get() as u32,
+        };
+        let mut client = Self::new(Stream::Unix(stream), asker, None);
+        client.reader.push(bytes);
+        client.has_waiting = !bytes.is_empty();
+        Ok(client)
+    }
+
+    /// Takes a client of TCP.
+    pub fn remote(stream: TcpStream) -> io::Result<Self> {
+        stream.set_nonblocking(true)?;
+        let local = stream.local_addr()?;
+        Ok(Self::new(Stream::Tcp(stream), Asker::Remote, Some(local)))
+    }
+
+    fn new(stream: Stream, asker: Asker, local: Option<SocketAddr>) -> Self {
+        Self {
+            stream,
+            asker,
+            local,
+            reader: RequestReader::new(),
+            unsent: VecDeque::new(),
+            awaited: None,
+            partial_since: None,
+            unsent_since: None,
+            used: Instant::now(),
+            has_waiting: false,
+            is_at_end: false,
+            is_closing: false,
+        }
+    }
+
+    /// What the connection waits for. Input that would not be read must not wake the loop.
+    pub fn events(&self) -> PollFlags {
+        let mut events = PollFlags::empty();
+        if self.wants_input() {
+            events |= PollFlags::IN;
+        }
+        if !self.unsent.is_empty() {
+            events |= PollFlags::OUT;
+        }
+        events
+    }
+
+    fn wants_input(&self) -> bool {
+        !self.is_closing
+            && !self.is_at_end
+            && self.awaited.is_none()
+            && self.unsent.len() <= MAX_UNSENT
+            && self.reader.room() > 0
+    }
+
+    /// Whether requests that have arrived wait for their turn.
+    pub const fn has_waiting_requests(&self) -> bool {
+        self.has_waiting
+    }
+
+    /// The moment that the client waits for.
+    pub fn awaits(&self) -> Option<Moment> {
+        self.awaited.as_ref().map(|(_, _, at, _)| *at)
+    }
+
+    /// Whether the client has not finished a request, or not read a response, in time, or has been idle for long.
+    pub fn is_stuck(&self, now: Instant) -> bool {
+        let began = [self.partial_since, self.unsent_since];
+        let mut began = began.into_iter().flatten();
+        began.any(|began| now.saturating_duration_since(began) > CLIENT_TIMEOUT)
+            || self.awaited.is_none() && now.saturating_duration_since(self.used) > IDLE_TIMEOUT
+    }
+
+    /// Reads what has arrived and answers it. An error means that the connection is over.
+    pub fn serve(&mut self, state: &mut State, rules: &TcpRules) -> io::Result<()> {
+        self.read()?;
+        self.answer_all(state, rules);
+        self.is_closing |= self.is_at_end && !self.has_waiting && self.awaited.is_none();
+        let is_partial = self.reader.is_partial() && !self.has_waiting && self.awaited.is_none();
+        self.partial_since = match is_partial {
+            true => self.partial_since.or_else(|| Some(Instant::now())),
+            false => None,
+        };
+        self.send()?;
+        match self.is_closing && self.unsent.is_empty() {
+            true => Err(io::ErrorKind::ConnectionAborted.into()),
+            false => Ok(()),
+        }
+    }
+
+    /// Answers the request that waited for the energies at a moment.
+    pub fn resolve(&mut self, state: &State, at: Moment, totals: &[Total]) {
+        if let Some((uid, name, _, close)) =
+            self.awaited.take_if(|(_, _, awaited, _)| *awaited == at)
+        {
+            let mut response = counter_response(state, uid, &name, at, totals);
+            response.close |= close;
+            self.respond(&response);
+            self.has_waiting = true;
+        }
+    }
+
+    /// Reads once, as much as there is space for.
+    fn read(&mut self) -> io::Result<()> {
+        let mut chunk = [0; 8192];
+        if !self.wants_input() {
+            return Ok(());
+        }
+        let space = self.reader.room().min(chunk.len());
+        match self.stream.read(&mut chunk[..space]) {
+            Ok(0) => self.is_at_end = true,
+            Ok(length) => {
+                self.used = Instant::now();
+                self.reader.push(&chunk[..length]);
+            }
+            Err(error) if is_wait(&error) => {}
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    /// Answers requests that are complete, but not too many at once.
+    fn answer_all(&mut self, state: &mut State, rules: &TcpRules) {
+        self.has_waiting = false;
+        for number in 0.. {
+            if self.is_closing || self.awaited.is_some() {
+                return;
+            }
+            if self.unsent.len() > MAX_UNSENT {
+                return;
+            }
+            if number == REQUESTS_PER_TURN {
+                self.has_waiting = true;
+                return;
+            }
+            let request = match self.reader.next_request() {
+                Ok(None) => return,
+                Ok(Some(request)) => request,
+                Err(bad) => {
+                    self.respond(&bad.to_response());
+                    return;
+                }
+            };
+            if let Some(local) = &self.local
+                && let Err(refusal) = rules.check(&request, local)
+            {
+                self.respond(&refusal);
+                return;
+            }
+            match answer(state, self.asker, &request) {
+                Answer::Now(response) => self.respond(&response),
+                // The energies at the stop of a counter may be known already.
+                Answer::Counter { uid, name, at } => {
+                    match state.counters.document(uid, &name, &state.names, None) {
+                        Ok(known) if known.energy_j.is_some() => {
+                            let mut response = counter_response(state, uid, &name, at, &[]);
+                            response.close |= request.close;
+                            self.respond(&response);
+                        }
+                        _ => self.awaited = Some((uid, name, at, request.close)),
+                    }
+                }
+            }
+        }
+    }
+
+    fn respond(&mut self, response: &Response) {
+        self.unsent.extend(response.to_bytes());
+        self.is_closing |= response.close;
+    }
+
+    /// Sends as much as the client takes.
+    fn send(&mut self) -> io::Result<()> {
+        while !self.unsent.is_empty() {
+            match self.stream.write(self.unsent.as_slices().0) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(length) => {
+                    self.unsent.drain(..length);
+                    self.unsent_since = None;
+                    self.used = Instant::now();
+                }
+                Err(error) if is_wait(&error) => {
+                    self.unsent_since.get_or_insert_with(Instant::now);
+                    return Ok(());
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        // Long responses leave much memory behind.
+        if self.unsent.capacity() > MAX_UNSENT {
+            self.unsent = VecDeque::new();
+        }
+        Ok(())
+    }
+}
+
+impl AsFd for Client {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.stream.as_fd()
+    }
+}
+
+/// Whether a read or write may be tried again later.
+pub fn is_wait(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted
+    )
+}

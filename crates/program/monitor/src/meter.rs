@@ -1,0 +1,258 @@
+//! Reads all GPUs without pause, and knows the energy of each at every moment that was marked.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use sweetspot_device::{Clock, Device, HostDevice, Moment, MonotonicClock};
+use sweetspot_measure::{MethodChoice, Sampler, SamplerError};
+use sweetspot_quantity::{Seconds, Watts};
+
+use crate::samples::Samples;
+use crate::timeline::{Timeline, Total, samples_after};
+
+/// The length of a segment while nobody asks. Estimating the energy of a segment costs more than reading the GPU, and
+/// about the same for a long one as for a short one.
+const IDLE_PERIOD: Duration = Duration::from_secs(16);
+/// The length of a segment while somebody looks.
+const WATCHED_PERIOD: Duration = Duration::from_secs(2);
+/// The time for which somebody who has asked counts as looking.
+const WATCHED_FOR: Duration = Duration::from_secs(6);
+/// The time for which marks are gathered before they are measured together.
+const GATHERING_TIME: Duration = Duration::from_millis(40);
+
+/// The state that the reading thread shares with the one that serves clients.
+#[derive(Debug, Default)]
+struct Shared {
+    /// The moments whose totals clients wait for, each with the GPUs that they need.
+    marks: BTreeMap<Moment, BTreeSet<usize>>,
+    /// The totals of each GPU at moments that were marked, until they are fetched.
+    measured: Vec<(Moment, Vec<Total>)>,
+    /// The totals of each GPU at the end of the last segment.
+    totals: Vec<Total>,
+    samples: Vec<Samples>,
+    /// When somebody last asked what happens now.
+    asked: Option<Instant>,
+    /// When the last segment was measured.
+    measured_at: Option<Instant>,
+    is_ended: bool,
+}
+
+impl Shared {
+    /// Whether the next segment is to be measured now.
+    fn is_due(&self) -> bool {
+        let is_watched = self.asked.is_some_and(|at| at.elapsed() < WATCHED_FOR);
+        let period = if is_watched {
+            WATCHED_PERIOD
+        } else {
+            IDLE_PERIOD
+        };
+        !self.marks.is_empty()
+            || self.is_ended
+            || self.measured_at.is_none_or(|at| at.elapsed() >= period)
+    }
+}
+
+/// Reads all GPUs in threads of its own.
+pub struct Meter {
+    sampler: Arc<Sampler>,
+    shared: Arc<(Mutex<Shared>, Condvar)>,
+    /// Becomes readable when marked moments were measured.
+    wake: UnixStream,
+}
+
+/// Why measuring cannot begin.
+#[derive(Debug, thiserror::Error)]
+pub enum MeterError {
+    /// The sampler cannot read the GPUs.
+    #[error(transparent)]
+    Sampler(#[from] SamplerError),
+    /// The operating system refused something.
+    #[error("cannot start measuring: {0}")]
+    System(#[from] io::Error),
+}
+
+impl Meter {
+    /// Begins to read these GPUs.
+    pub fn start(gpus: Vec<Box<dyn HostDevice>>) -> Result<Self, MeterError> {
+        let count = gpus.len();
+        let devices: Vec<Box<dyn Device + Send>> = gpus
+            .into_iter()
+            .map(|gpu| gpu as Box<dyn Device + Send>)
+            .collect();
+        let clock = Arc::new(MonotonicClock);
+        let sampler = Arc::new(Sampler::start(devices, MethodChoice::Auto, clock)?);
+        let begin = sampler.mark();
+        let shared = Shared {
+            totals: vec![Total::default(); count],
+            samples: (0..count).map(|_| Samples::default()).collect(),
+            ..Shared::default()
+        };
+        let shared = Arc::new((Mutex::new(shared), Condvar::new()));
+        let (wake, waker) = UnixStream::pair()?;
+        wake.set_nonblocking(true)?;
+        waker.set_nonblocking(true)?;
+        let thread = {
+            let (sampler, shared) = (Arc::clone(&sampler), Arc::clone(&shared));
+            let timelines = vec![Timeline::new(begin); count];
+            move || measure_until_ended(&sampler, &shared, timelines, &waker)
+        };
+        std::thread::Builder::new()
+            .name("meter".to_owned())
+            .spawn(thread)?;
+        Ok(Self {
+            sampler,
+            shared,
+            wake,
+        })
+    }
+
+    /// Marks the present moment. Totals at it are known about 0.2 s after [`Meter::request`].
+    pub fn mark(&self) -> Moment {
+        self.sampler.mark()
+    }
+
+    /// Asks for the totals of these GPUs at a moment that was just marked.
+    pub fn request(&self, moment: Moment, gpus: &[usize]) {
+        self.shared().marks.entry(moment).or_default().extend(gpus);
+        self.shared.1.notify_one();
+    }
+
+    /// The present moment.
+    pub fn now(&self) -> Moment {
+        MonotonicClock.now()
+    }
+
+    /// Says that somebody looks: segments are short for some seconds.
+    pub fn watch(&self) {
+        let mut shared = self.shared();
+        let was_watched = shared.asked.replace(Instant::now());
+        drop(shared);
+        if was_watched.is_none_or(|at| at.elapsed() >= WATCHED_FOR) {
+            self.shared.1.notify_one();
+        }
+    }
+
+    /// The totals at moments that were marked and have been measured since the last call.
+    pub fn take_measured(&self) -> Vec<(Moment, Vec<Total>)> {
+        use std::io::Read;
+        let mut bytes = [0; 64];
+        while (&self.wake).read(&mut bytes).is_ok_and(|length| length > 0) {}
+        std::mem::take(&mut self.shared().measured)
+    }
+
+    /// The totals of each GPU at the end of the last segment, at most some seconds ago.
+    pub fn totals(&self) -> Vec<Total> {
+        self.shared().totals.clone()
+    }
+
+    /// Calls a function with the samples of a GPU.
+    pub fn with_samples<T>(&self, gpu: usize, work: impl FnOnce(&Samples) -> T) -> Option<T> {
+        self.shared().samples.get(gpu).map(work)
+    }
+
+    /// The newest power reading of each GPU.
+    pub fn power(&self) -> Vec<Option<Watts>> {
+        self.sampler
+            .latest()
+            .into_iter()
+            .map(|(_, power)| power)
+            .collect()
+    }
+
+    fn shared(&self) -> MutexGuard<'_, Shared> {
+        self.shared.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl AsFd for Meter {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.wake.as_fd()
+    }
+}
+
+impl Drop for Meter {
+    fn drop(&mut self) {
+        self.shared().is_ended = true;
+        self.shared.1.notify_one();
+    }
+}
+
+/// Measures segment after segment.
+fn measure_until_ended(
+    sampler: &Sampler,
+    shared: &(Mutex<Shared>, Condvar),
+    mut timelines: Vec<Timeline>,
+    waker: &UnixStream,
+) {
+    use std::io::Write;
+    let lock = || shared.0.lock().unwrap_or_else(PoisonError::into_inner);
+    loop {
+        let state = lock();
+        let state = match state.is_due() {
+            true => state,
+            false => {
+                let waited = shared.1.wait_timeout(state, WATCHED_PERIOD);
+                waited.unwrap_or_else(PoisonError::into_inner).0
+            }
+        };
+        if !state.is_due() {
+            continue;
+        }
+        if state.is_ended {
+            return;
+        }
+        let gathers = !state.marks.is_empty();
+        drop(state);
+        if gathers {
+            std::thread::sleep(GATHERING_TIME);
+        }
+        let until = sampler.mark();
+        let recordings = match sampler.collect() {
+            Ok(recordings) => recordings,
+            Err(error) => {
+                tracing::error!(%error, "measuring ended");
+                std::process::exit(1);
+            }
+        };
+        let marks: Vec<(Moment, BTreeSet<usize>)> = {
+            let mut state = lock();
+            let later = state.marks.split_off(&(until + Seconds::new(1e-9)));
+            std::mem::replace(&mut state.marks, later)
+                .into_iter()
+                .collect()
+        };
+        // The totals of GPUs that nobody has asked for are not estimated.
+        let mut totals: Vec<Vec<Total>> =
+            vec![vec![Total::default(); timelines.len()]; marks.len()];
+        for (place, (timeline, recording)) in timelines.iter_mut().zip(&recordings).enumerate() {
+            let needed = marks
+                .iter()
+                .enumerate()
+                .filter(|(_, (_, gpus))| gpus.contains(&place));
+            let (rows, moments): (Vec<usize>, Vec<Moment>) =
+                needed.map(|(row, (at, _))| (row, *at)).unzip();
+            let measured = timeline.advance(&recording.trace, &moments, until);
+            for (row, total) in rows.into_iter().zip(measured) {
+                totals[row][place] = total;
+            }
+        }
+        let mut state = lock();
+        for (samples, recording) in state.samples.iter_mut().zip(&recordings) {
+            let after = samples.newest().unwrap_or_default();
+            for (at, power) in samples_after(&recording.trace, after) {
+                samples.push(at, power);
+            }
+        }
+        state.measured_at = Some(Instant::now());
+        state.totals = timelines.iter().map(|one| *one.total()).collect();
+        let moments = marks.into_iter().map(|(at, _)| at);
+        state.measured.extend(moments.zip(totals));
+        drop(state);
+        // If the socket is full, it is readable already.
+        let _ = (&*waker).write(&[0]);
+    }
+}

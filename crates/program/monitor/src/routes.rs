@@ -1,0 +1,270 @@
+//! The paths of the measuring process and their answers.
+
+use std::fmt::Write;
+
+use serde_json::json;
+use sweetspot_device::Moment;
+use sweetspot_document::live::LiveJob;
+use sweetspot_service::zeusd::{Request, Response};
+
+use crate::access::Asker;
+use crate::counters::CounterError;
+use crate::metrics::metrics;
+use crate::page::{PAGE, PAGE_HEADERS};
+use crate::state::{State, unix_seconds};
+use crate::timeline::Total;
+
+/// The answer to a request.
+#[derive(Debug)]
+pub enum Answer {
+    /// A response that is complete.
+    Now(Response),
+    /// The document of a counter, once the energies at this moment are known.
+    Counter {
+        /// The user whose counter it is.
+        uid: u32,
+        /// The name of the counter.
+        name: String,
+        /// The moment.
+        at: Moment,
+    },
+}
+
+/// Answers a request.
+pub fn answer(state: &mut State, asker: Asker, request: &Request) -> Answer {
+    let mut answer = find_answer(state, asker, request).unwrap_or_else(Answer::Now);
+    if let Answer::Now(response) = &mut answer {
+        response.close |= request.close;
+        if request.method == "HEAD" {
+            response.body.clear();
+        }
+    }
+    answer
+}
+
+fn find_answer(state: &mut State, asker: Asker, request: &Request) -> Result<Answer, Response> {
+    let is_get = matches!(request.method.as_str(), "GET" | "HEAD");
+    let path = request.path.as_str();
+    match path {
+        "/" | "/index.html" if is_get => Ok(Answer::Now(page())),
+        "/live" if is_get => Ok(Answer::Now(json_of(&state.live())?)),
+        "/metrics" if is_get => Ok(Answer::Now(Response {
+            content_type: Some("text/plain; version=0.0.4; charset=utf-8"),
+            body: metrics(state),
+            ..Response::empty(200)
+        })),
+        "/clock" if is_get => Ok(Answer::Now(Response::json(
+            200,
+            &json!({"unix_s": unix_seconds()}),
+        ))),
+        "/" | "/index.html" | "/live" | "/metrics" | "/clock" => Err(wrong_method("GET", path)),
+        "/job" => report_job(state, asker, request),
+        _ if path == "/counters" || path.starts_with("/counters/") => {
+            let Asker::Local { uid, .. } = asker else {
+                return Err(Response::error(
+                    403,
+                    "counters belong to users of this machine: use its Unix socket",
+                ));
+            };
+            counters(state, uid, request)
+        }
+        _ => Err(Response::error(
+            404,
+            "there is no such path: / is the live page, /metrics is for Prometheus, /counters has your counters",
+        )),
+    }
+}
+
+/// The live page.
+fn page() -> Response {
+    Response {
+        content_type: Some("text/html; charset=utf-8"),
+        headers: PAGE_HEADERS,
+        body: PAGE.to_owned(),
+        ..Response::empty(200)
+    }
+}
+
+/// A response with a document.
+fn json_of(document: &impl serde::Serialize) -> Result<Response, Response> {
+    let body = serde_json::to_string(document);
+    let body = body.map_err(|error| Response::error(500, &error.to_string()))?;
+    Ok(Response {
+        content_type: Some("application/json"),
+        headers: &["Cache-Control: no-store", "X-Content-Type-Options: nosniff"],
+        body,
+        ..Response::empty(200)
+    })
+}
+
+/// The response to a known path with a wrong method.
+fn wrong_method(method: &'static str, path: &str) -> Response {
+    Response {
+        allow: Some(method),
+        ..Response::error(405, &format!("use {method} for {path}"))
+    }
+}
+
+/// Stores what a running command of Sweetspot reports about itself.
+fn report_job(state: &mut State, asker: Asker, request: &Request) -> Result<Answer, Response> {
+    let Asker::Local { uid, pid } = asker else {
+        return Err(Response::error(
+            403,
+            "only processes of this machine report jobs",
+        ));
+    };
+    if request.method != "POST" {
+        return Err(wrong_method("POST", "/job"));
+    }
+    let job: LiveJob = serde_json::from_slice(&request.body)
+        .map_err(|error| Response::error(400, &format!("this is no job: {error}")))?;
+    state
+        .report_job(uid, pid, job)
+        .map_err(|reason| Response::error(429, reason))?;
+    Ok(Answer::Now(Response::empty(200)))
+}
+
+/// Answers a request about counters.
+fn counters(state: &mut State, uid: u32, request: &Request) -> Result<Answer, Response> {
+    let parts: Vec<&str> = request.path.split('/').skip(2).collect();
+    let refused = |error: CounterError| Response::error(error.status(), &error.to_string());
+    let with_name = |name: &str, at: Moment| {
+        Ok(Answer::Counter {
+            uid,
+            name: name.to_owned(),
+            at,
+        })
+    };
+    match (request.method.as_str(), parts.as_slice()) {
+        ("GET", [] | [""]) => {
+            let own = state.counters.names(uid);
+            let own: Vec<_> = own
+                .map(|(name, runs)| json!({"name": name, "running": runs}))
+                .collect();
+            Ok(Answer::Now(Response::json(
+                200,
+                &json!({ "counters": own }),
+            )))
+        }
+        ("POST", [name, "start"]) => {
+            let gpus = chosen_gpus(state, request)?;
+            let at = state.mark(&gpus);
+            state
+                .counters
+                .start(uid, name, gpus, at, unix_seconds())
+                .map_err(refused)?;
+            with_name(name, at)
+        }
+        ("POST", [name, "stop"]) => {
+            let gpus = state
+                .counters
+                .find(uid, name)
+                .map_err(refused)?
+                .gpus
+                .clone();
+            let at = state.mark(&gpus);
+            state.counters.stop(uid, name, at).map_err(refused)?;
+            with_name(name, at)
+        }
+        ("GET", [name]) => {
+            let counter = state.counters.find(uid, name).map_err(refused)?;
+            let (stop, gpus) = (counter.span().1, counter.gpus.clone());
+            let at = stop.unwrap_or_else(|| state.mark(&gpus));
+            with_name(name, at)
+        }
+        ("GET", [name, "samples"]) => {
+            let csv = samples(state, uid, name).map_err(refused)?;
+            Ok(Answer::Now(Response {
+                content_type: Some("text/csv; charset=utf-8"),
+                body: csv,
+                ..Response::empty(200)
+            }))
+        }
+        ("DELETE", [name]) => {
+            state.counters.delete(uid, name).map_err(refused)?;
+            Ok(Answer::Now(Response::empty(200)))
+        }
+        (_, [_, "start" | "stop"]) => Err(wrong_method("POST", &request.path)),
+        (_, [] | [_] | [_, "samples"]) => Err(wrong_method("GET", &request.path)),
+        _ => Err(Response::error(
+            404,
+            "there is no such path below /counters",
+        )),
+    }
+}
+
+/// The GPUs that a request chooses with `gpus=0,1`: all if it chooses none.
+fn chosen_gpus(state: &State, request: &Request) -> Result<Vec<usize>, Response> {
+    let mut chosen = Vec::new();
+    for (name, value) in &request.query {
+        if name != "gpus" || !chosen.is_empty() {
+            let text = format!("unknown or repeated parameter `{name}`: use gpus=0,1");
+            return Err(Response::error(400, &text));
+        }
+        for one in value.split(',').map(str::trim) {
+            let is_it =
+                |gpu: &crate::counters::GpuName| gpu.uuid == one || gpu.index.to_string() == one;
+            let place = state.names.iter().position(is_it);
+            let place = place.ok_or_else(|| {
+                let error = CounterError::Gpu(one.chars().take(64).collect());
+                Response::error(error.status(), &error.to_string())
+            })?;
+            if !chosen.contains(&place) {
+                chosen.push(place);
+            }
+        }
+    }
+    match chosen.is_empty() {
+        true => Ok((0..state.names.len()).collect()),
+        false => Ok(chosen),
+    }
+}
+
+/// The most bytes of samples in one answer: a client must read them, and until then they are stored.
+const MAX_CSV: usize = 8 << 20;
+
+/// The power samples of a counter as CSV.
+fn samples(state: &State, uid: u32, name: &str) -> Result<String, CounterError> {
+    let counter = state.counters.find(uid, name)?;
+    let (begin, stop) = counter.span();
+    let end = stop.unwrap_or_else(|| state.meter.now());
+    let mut csv = String::from("time_s,unix_s,gpu,power_w,mean_over_s\n");
+    let begin_unix_s = state.unix_seconds_at(begin);
+    for gpu in &counter.gpus {
+        let index = state.names.get(*gpu).map_or(0, |gpu| gpu.index);
+        let samples = state
+            .meter
+            .with_samples(*gpu, |samples| samples.between(begin, end));
+        let (samples, _) = samples.unwrap_or_default();
+        for sample in samples {
+            let time_s = (sample.at - begin).get();
+            let unix_s = begin_unix_s + time_s;
+            let _ = writeln!(
+                csv,
+                "{time_s:.4},{unix_s:.3},{index},{:.2},{}",
+                sample.power_w, sample.mean_over_s
+            );
+            if csv.len() > MAX_CSV {
+                return Ok(csv);
+            }
+        }
+    }
+    Ok(csv)
+}
+
+/// The response about a counter, once the energies at a moment are known.
+pub fn counter_response(
+    state: &State,
+    uid: u32,
+    name: &str,
+    at: Moment,
+    totals: &[Total],
+) -> Response {
+    let document = state
+        .counters
+        .document(uid, name, &state.names, Some((at, totals)));
+    let document = document.map_err(|error| Response::error(error.status(), &error.to_string()));
+    document
+        .and_then(|document| json_of(&document))
+        .unwrap_or_else(|refusal| refusal)
+}

@@ -1,0 +1,83 @@
+//! Starts the measuring process.
+
+use std::ffi::OsStr;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use rustix::process::{Resource, getrlimit, setrlimit};
+use sweetspot_device::{HostError, OpenError};
+use sweetspot_hosts::open_host_with;
+use sweetspot_service::privileges::{PrivilegeError, renounce};
+
+use crate::access::TcpRules;
+use crate::gpus::whole_gpus;
+use crate::meter::{Meter, MeterError};
+use crate::server::Server;
+use crate::state::State;
+
+/// The number of files that the process may have open.
+const MAX_OPEN_FILES: u64 = 4096;
+
+/// What the measuring process is started with.
+#[derive(Clone, Debug, Default)]
+pub struct MonitorRequest {
+    /// The NVML library; the default one if `None`.
+    pub nvml: Option<PathBuf>,
+    /// Whether metrics have the names of DCGM too.
+    pub dcgm_names: bool,
+    /// Further names by which clients may call this machine.
+    pub hosts: Vec<String>,
+}
+
+/// Why the measuring process cannot run.
+#[derive(Debug, thiserror::Error)]
+pub enum MonitorError {
+    /// The process has rights that it must not have.
+    #[error(transparent)]
+    Privilege(#[from] PrivilegeError),
+    /// The driver cannot be reached.
+    #[error(transparent)]
+    Host(#[from] HostError),
+    /// A GPU cannot be opened.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// The GPUs cannot be measured.
+    #[error(transparent)]
+    Meter(#[from] MeterError),
+    /// The operating system refused something.
+    #[error("the measuring process failed: {0}")]
+    System(#[from] io::Error),
+}
+
+/// Measures and serves clients until the privileged process, which is at the other end of standard input, ends.
+pub fn run_monitor(request: &MonitorRequest) -> Result<(), MonitorError> {
+    renounce()?;
+    raise_file_limit();
+    let link: OwnedFd = io::stdin().as_fd().try_clone_to_owned()?;
+    let library = request.nvml.as_deref().map(Path::as_os_str).map(OsStr::new);
+    let host = open_host_with(library)?;
+    let gpus = whole_gpus(host.as_ref())?;
+    let measured = gpus
+        .iter()
+        .filter(|gpu| !gpu.is_lost())
+        .map(|gpu| gpu.reopen());
+    let measured = measured.collect::<Result<Vec<_>, _>>()?;
+    let gpus = gpus.into_iter().filter(|gpu| !gpu.is_lost()).collect();
+    let state = State::new(gpus, Meter::start(measured)?, request.dcgm_names);
+    let rules = TcpRules {
+        token: None,
+        hosts: request.hosts.clone(),
+    };
+    Server::new(state, rules, Some(link), Vec::new()).serve()?;
+    Ok(())
+}
+
+/// Raises the limit of open files, which may be lower than all connections together need.
+fn raise_file_limit() {
+    let mut limits = getrlimit(Resource::Nofile);
+    limits.current = Some(limits.maximum.unwrap_or(u64::MAX).min(MAX_OPEN_FILES));
+    if let Err(error) = setrlimit(Resource::Nofile, limits) {
+        tracing::warn!(%error, "cannot raise the limit of open files");
+    }
+}

@@ -1,0 +1,253 @@
+//! Everything that requests are answered from.
+
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use sweetspot_device::{HostDevice, Moment};
+use sweetspot_document::common::SchemaName;
+use sweetspot_document::live::{Live, LiveGpu, LiveJob, LiveLease};
+use sweetspot_quantity::Seconds;
+use sweetspot_service::monitor_link::LeaseView;
+
+use crate::counters::{Counters, GpuName};
+use crate::gpus::read_gpu;
+use crate::leased::LeasedEnergies;
+use crate::meter::Meter;
+
+/// The age up to which the readings of GPUs are given to further clients, so that many clients do not make the driver
+/// busy.
+const MAX_READING_AGE: Duration = Duration::from_millis(900);
+/// The seconds of power in the figure of the live page.
+const FIGURE_SECONDS: usize = 120;
+/// The time after which a job that no longer reports is not shown.
+const MAX_JOB_AGE: Duration = Duration::from_secs(10);
+/// The most jobs of one user, and of all.
+const MAX_JOBS_OF_A_USER: usize = 32;
+const MAX_JOBS: usize = 256;
+
+/// A job as it reported itself last.
+#[derive(Debug)]
+pub struct ReportedJob {
+    /// The user whom its process belongs to, as the kernel says.
+    pub uid: u32,
+    /// The job.
+    pub job: LiveJob,
+    reported: Instant,
+}
+
+/// Everything that requests are answered from.
+pub struct State {
+    /// The meter, which knows energies.
+    pub meter: Meter,
+    /// The named counters.
+    pub counters: Counters,
+    /// The names of all GPUs.
+    pub names: Vec<GpuName>,
+    /// The leases, as the privileged process told last.
+    pub leases: Vec<LeaseView>,
+    /// The jobs that report.
+    pub jobs: Vec<ReportedJob>,
+    /// Whether metrics have the names of DCGM too.
+    pub dcgm_names: bool,
+    /// The energy saved by jobs that have ended, in joules.
+    pub saved_by_ended_jobs: f64,
+    gpus: Vec<Box<dyn HostDevice>>,
+    leased: LeasedEnergies,
+    read: Option<(Instant, Vec<LiveGpu>)>,
+    /// The moment at which requests of this turn take effect, once one needs it.
+    turn: Option<Moment>,
+}
+
+impl State {
+    /// Begins with GPUs that were opened for this, and a meter that reads the same.
+    pub fn new(gpus: Vec<Box<dyn HostDevice>>, meter: Meter, dcgm_names: bool) -> Self {
+        let name = |gpu: &Box<dyn HostDevice>| GpuName {
+            index: gpu.index(),
+            uuid: gpu.descriptor().id.to_string(),
+        };
+        Self {
+            names: gpus.iter().map(name).collect(),
+            gpus,
+            meter,
+            counters: Counters::default(),
+            leases: Vec::new(),
+            jobs: Vec::new(),
+            dcgm_names,
+            saved_by_ended_jobs: 0.0,
+            leased: LeasedEnergies::default(),
+            read: None,
+            turn: None,
+        }
+    }
+
+    /// Ends a turn: the next request gets a moment of its own.
+    pub const fn end_turn(&mut self) {
+        self.turn = None;
+    }
+
+    /// The moment of this turn, which all its requests share. The energies of these GPUs at it are known a little later.
+    pub fn mark(&mut self, gpus: &[usize]) -> Moment {
+        let moment = *self.turn.get_or_insert_with(|| self.meter.mark());
+        self.meter.request(moment, gpus);
+        moment
+    }
+
+    /// Takes over the leases, and measures what is drawn under them.
+    pub fn set_leases(&mut self, leases: Vec<LeaseView>) {
+        let totals = self.meter.totals();
+        self.leased
+            .update(&leases, &self.gpus, &self.names, &totals);
+        self.leases = leases;
+    }
+
+    /// The energy of the GPU of a lease since the lease began; `None` where others use the GPU too.
+    pub fn leased_energy(&self, lease: &LeaseView) -> Option<f64> {
+        self.leased.energy(lease)
+    }
+
+    /// Stores what a job reports about itself; the user and the process are the kernel's word.
+    pub fn report_job(&mut self, uid: u32, pid: u32, mut job: LiveJob) -> Result<(), &'static str> {
+        self.end_old_jobs();
+        job.pid = pid;
+        job.user = user_name(uid);
+        job.gpus.truncate(64);
+        job.verb.truncate(32);
+        if let Some(figure) = &mut job.figure {
+            figure.points.truncate(512);
+            figure
+                .points
+                .retain(|point| point.iter().all(|value| value.is_finite()));
+        }
+        self.jobs
+            .retain(|known| (known.uid, known.job.pid) != (uid, pid));
+        let own = self.jobs.iter().filter(|job| job.uid == uid).count();
+        if own >= MAX_JOBS_OF_A_USER || self.jobs.len() >= MAX_JOBS {
+            return Err("too many jobs report: this one is not shown");
+        }
+        self.jobs.push(ReportedJob {
+            uid,
+            job,
+            reported: Instant::now(),
+        });
+        Ok(())
+    }
+
+    /// Removes jobs that no longer report.
+    pub fn end_old_jobs(&mut self) {
+        let saved = &mut self.saved_by_ended_jobs;
+        self.jobs.retain(|job| {
+            let is_new = job.reported.elapsed() < MAX_JOB_AGE;
+            if !is_new {
+                *saved += job.job.saved_energy_j.unwrap_or(0.0);
+            }
+            is_new
+        });
+    }
+
+    /// The state of all GPUs, at most a second old.
+    pub fn gpus(&mut self) -> Vec<LiveGpu> {
+        self.meter.watch();
+        let known = self.read.as_ref();
+        if let Some((_, gpus)) = known.filter(|(at, _)| at.elapsed() < MAX_READING_AGE) {
+            return gpus.clone();
+        }
+        let powers = self.meter.power();
+        let totals = self.meter.totals();
+        let mut live = Vec::with_capacity(self.gpus.len());
+        for (place, gpu) in self.gpus.iter_mut().enumerate() {
+            let total = totals.get(place);
+            let power = powers
+                .get(place)
+                .copied()
+                .flatten()
+                .map(|power| power.get());
+            let mut one = read_gpu(gpu.as_mut(), power);
+            one.lost |= total.is_some_and(|total| total.is_lost);
+            if one.lost {
+                one.power_w = None;
+            }
+            one.energy_j = total.map(|total| total.energy.get());
+            let recent = |samples: &crate::samples::Samples| samples.recent_means(FIGURE_SECONDS);
+            let recent = self.meter.with_samples(place, recent).unwrap_or_default();
+            let rounded = recent
+                .iter()
+                .map(|(_, power)| (f64::from(*power) * 10.0).round() / 10.0);
+            one.recent_power_w = rounded.collect();
+            live.push(one);
+        }
+        self.read = Some((Instant::now(), live.clone()));
+        live
+    }
+
+    /// What happens on the machine now.
+    pub fn live(&mut self) -> Live {
+        self.end_old_jobs();
+        let gpus = self.gpus();
+        let lease = |lease: &LeaseView| LiveLease {
+            gpu: lease.device.to_string(),
+            user: lease.user.clone(),
+            pid: (lease.pid != 0).then_some(lease.pid),
+            job: lease.job.clone(),
+            kind: match lease.kind {
+                sweetspot_guard::LeaseKind::Ceiling => "ceiling".to_owned(),
+                sweetspot_guard::LeaseKind::Setting => "setting".to_owned(),
+            },
+            settings: settings_in_words(&lease.settings),
+            age_s: lease.age_s,
+            left_s: lease.left_s,
+            energy_j: self.leased_energy(lease),
+        };
+        Live {
+            schema: SchemaName::LIVE,
+            unix_s: unix_seconds(),
+            host: host_name(),
+            leases: self.leases.iter().map(lease).collect(),
+            jobs: self.jobs.iter().map(|job| job.job.clone()).collect(),
+            gpus,
+        }
+    }
+
+    /// The wall-clock time of a moment, in seconds since 1970.
+    pub fn unix_seconds_at(&self, moment: Moment) -> f64 {
+        let passed: Seconds = self.meter.now() - moment;
+        unix_seconds() - passed.get()
+    }
+}
+
+/// The wall-clock time in seconds since 1970.
+pub fn unix_seconds() -> f64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    now.map_or(0.0, |now| now.as_secs_f64())
+}
+
+/// The name of this machine.
+pub fn host_name() -> Option<String> {
+    let name = rustix::system::uname();
+    name.nodename().to_str().ok().map(str::to_owned)
+}
+
+/// The name of a user, or the number if it has none.
+pub fn user_name(uid: u32) -> String {
+    let user = sweetspot_service::privileges::User::from_uid(uid);
+    user.map_or_else(
+        || uid.to_string(),
+        |user| user.name.to_string_lossy().into_owned(),
+    )
+}
+
+/// The settings of a lease in words.
+pub fn settings_in_words(settings: &sweetspot_device::Settings) -> String {
+    let power = settings
+        .power_cap
+        .map(|cap| format!("power cap {:.0} W", cap.get()));
+    let core = settings
+        .core_clock
+        .map(|clock| format!("core clock {:.0} MHz", clock.get()));
+    let memory = settings
+        .memory_clock
+        .map(|clock| format!("memory clock {:.0} MHz", clock.get()));
+    let all: Vec<String> = [power, core, memory].into_iter().flatten().collect();
+    match all.is_empty() {
+        true => "nothing changed".to_owned(),
+        false => all.join(", "),
+    }
+}

@@ -1,0 +1,228 @@
+//! The energy that a device has drawn since the start, at any moment that was marked.
+//!
+//! A device is measured in segments of a few seconds. The energy of a segment comes from the estimator that `measure`
+//! uses. What a counter has measured is the difference of two totals, so that counters that follow each other add up to
+//! one that covers them.
+
+use sweetspot_device::{Moment, SensorKind};
+use sweetspot_measure::math::{EnergyEstimator, GapReason, Note, Span, Trace};
+use sweetspot_measure::{Method, MethodChoice};
+use sweetspot_quantity::{Joules, Seconds};
+
+/// The energy of a device from the start up to a moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Total {
+    /// The energy.
+    pub energy: Joules,
+    /// The variance of all complete segments before the moment, in joules squared.
+    segments_variance: f64,
+    /// The variance of the segment that the moment lies in, up to the moment.
+    part_variance: f64,
+    /// The time without readings, whose energy is not counted.
+    pub missing: Seconds,
+    /// How often the machine's wall clock was set so far.
+    clock_steps: u32,
+    /// The method of the last segment.
+    method: Option<Method>,
+    /// Whether the device no longer answers.
+    pub is_lost: bool,
+}
+
+/// The energy of a device between two moments.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Difference {
+    /// The energy.
+    pub energy: Joules,
+    /// Half the width of the 95 % interval.
+    pub half_width: Joules,
+    /// The time without readings, whose energy is not counted.
+    pub missing: Seconds,
+    /// Whether the wall clock was set meanwhile.
+    pub clock_stepped: bool,
+    /// How the energy was measured; `None` if nothing was read.
+    pub method: Option<Method>,
+    /// Whether the device was lost meanwhile.
+    pub is_lost: bool,
+}
+
+impl Total {
+    /// The energy from an earlier moment to this one.
+    pub fn since(&self, earlier: &Self) -> Difference {
+        // Both ends cut a segment, and both cuts are uncertain. The segments between them partly make up for each other's
+        // errors, so their sum is on the safe side.
+        let between = (self.segments_variance - earlier.segments_variance).max(0.0);
+        let variance = between + self.part_variance + earlier.part_variance;
+        Difference {
+            energy: (self.energy - earlier.energy).max(Joules::ZERO),
+            half_width: Joules::new(1.96 * variance.sqrt()),
+            missing: (self.missing - earlier.missing).max(Seconds::ZERO),
+            clock_stepped: self.clock_steps != earlier.clock_steps,
+            method: self.method,
+            is_lost: self.is_lost,
+        }
+    }
+}
+
+/// The total energy of one device.
+#[derive(Clone, Debug)]
+pub struct Timeline {
+    /// The end of the last complete segment.
+    until: Moment,
+    total: Total,
+}
+
+impl Timeline {
+    /// Begins at a moment.
+    pub fn new(begin: Moment) -> Self {
+        Self {
+            until: begin,
+            total: Total::default(),
+        }
+    }
+
+    /// The energy up to the end of the last complete segment.
+    pub const fn total(&self) -> &Total {
+        &self.total
+    }
+
+    /// The end of the last complete segment.
+    pub const fn until(&self) -> Moment {
+        self.until
+    }
+
+    /// Adds the segment up to `until`, and returns the totals at the marked moments, each of which lies in it. `trace`
+    /// covers the segment, and somewhat more before it.
+    pub fn advance(&mut self, trace: &Trace, marks: &[Moment], until: Moment) -> Vec<Total> {
+        let begin = self.until;
+        let estimator = EnergyEstimator::new(trace);
+        let at = |moment: Moment| self.total_at(&estimator, begin, moment);
+        let totals = marks.iter().map(|mark| at(*mark)).collect();
+        let mut total = at(until);
+        total.segments_variance += total.part_variance;
+        total.part_variance = 0.0;
+        self.total = total;
+        self.until = self.until.max(until);
+        totals
+    }
+
+    /// The total at a moment within the segment that begins at `begin`.
+    fn total_at(&self, estimator: &EnergyEstimator<'_>, begin: Moment, moment: Moment) -> Total {
+        let mut total = self.total;
+        let window = Span::new(begin, moment);
+        if moment <= begin {
+            return total;
+        }
+        let gaps = estimator.trace().gaps.iter();
+        total.is_lost = gaps.clone().any(|gap| gap.reason == GapReason::Lost);
+        let steps = estimator.trace().clock_steps.iter();
+        total.clock_steps += steps.filter(|at| begin < **at && **at <= moment).count() as u32;
+        match estimator.energy(&window, MethodChoice::Auto) {
+            Ok(energy) => {
+                total.energy += energy.value;
+                total.part_variance = energy.deviation().get().powi(2);
+                total.method = Some(energy.method);
+                let uncovered = energy.uncovered(&window).map(|part| part.length().get());
+                total.missing += Seconds::new(uncovered.sum());
+                if energy.notes.contains(&Note::ClockStepped)
+                    && total.clock_steps == self.total.clock_steps
+                {
+                    total.clock_steps += 1;
+                }
+            }
+            // Without readings nothing is counted, and the time is reported as missing.
+            Err(_) => total.missing += window.length(),
+        }
+        total
+    }
+}
+
+/// The power samples of a trace after a moment, in order of time, from the best sensor that has any.
+pub fn samples_after(trace: &Trace, after: Moment) -> Vec<(Moment, f64)> {
+    let buffered = trace.buffer.iter().map(|one| (one.at, one.power.get()));
+    let polled = |values: &[sweetspot_measure::math::PolledPower]| -> Vec<(Moment, f64)> {
+        let values = values.iter().map(|one| (one.appeared.end, one.power.get()));
+        values.filter(|(at, _)| *at > after).collect()
+    };
+    let new: Vec<_> = buffered.filter(|(at, _)| *at > after).collect();
+    let has_buffer = !new.is_empty()
+        || trace
+            .gaps
+            .iter()
+            .any(|gap| gap.sensor == SensorKind::BufferedPower);
+    match (has_buffer, trace.instant.is_empty()) {
+        (true, _) => new,
+        (false, false) => polled(&trace.instant),
+        (false, true) => polled(&trace.average),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sweetspot_measure::math::PowerSample;
+    use sweetspot_quantity::Watts;
+
+    use super::*;
+
+    fn at(seconds: f64) -> Moment {
+        Moment::from_nanos((seconds * 1e9) as u64)
+    }
+
+    /// Power that changes every second between 100 and 300 W.
+    fn trace(begin: f64, end: f64) -> Trace {
+        let count = ((end - begin) / 0.02) as usize;
+        let sample = |number: usize| {
+            let time = begin + number as f64 * 0.02;
+            let power = if time.rem_euclid(2.0) < 1.0 {
+                100.0
+            } else {
+                300.0
+            };
+            PowerSample {
+                at: at(time),
+                power: Watts::new(power),
+            }
+        };
+        Trace {
+            buffer: (0..count).map(sample).collect(),
+            ..Trace::default()
+        }
+    }
+
+    #[test]
+    fn counters_add_up_over_segments() {
+        let mut timeline = Timeline::new(at(2.0));
+        let mut marked = vec![*timeline.total()];
+        for segment in 0..5 {
+            let begin = 2.0 + 4.0 * f64::from(segment);
+            let marks = [at(begin + 1.3), at(begin + 2.7)];
+            let readings = trace((begin - 2.0).max(0.0), begin + 4.2);
+            marked.extend(timeline.advance(&readings, &marks, at(begin + 4.0)));
+        }
+        marked.push(*timeline.total());
+        let parts: f64 = marked
+            .windows(2)
+            .map(|pair| pair[1].since(&pair[0]).energy.get())
+            .sum();
+        let whole = timeline.total().since(&Total::default());
+        assert!((parts - whole.energy.get()).abs() < 1e-6);
+        // 20 seconds at a mean of 200 W.
+        assert!(
+            (whole.energy.get() - 4000.0).abs() < whole.half_width.get().max(8.0),
+            "{whole:?}"
+        );
+        assert_eq!(whole.missing, Seconds::ZERO);
+    }
+
+    #[test]
+    fn a_device_without_readings_counts_as_missing() {
+        let mut timeline = Timeline::new(at(0.0));
+        let totals = timeline.advance(&Trace::default(), &[at(1.0)], at(4.0));
+        assert_eq!(
+            (totals[0].energy, totals[0].missing),
+            (Joules::ZERO, Seconds::new(1.0))
+        );
+        let whole = timeline.total().since(&Total::default());
+        assert_eq!((whole.missing, whole.method), (Seconds::new(4.0), None));
+        assert_eq!(timeline.until(), at(4.0));
+    }
+}
