@@ -6,6 +6,7 @@ mod faults;
 mod journal;
 mod kills;
 mod policy_changes;
+mod processors;
 mod refusals;
 mod refused_connections;
 mod refused_http;
