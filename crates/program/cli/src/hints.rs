@@ -143,7 +143,9 @@ fn hint_for_devices(error: &DevicesError) -> Option<&'static str> {
         DevicesError::OtherGpu { .. } => Some(
             "run `sweetspot sweep` on this GPU, choose other GPUs with --device, or give --force-from to use the study anyway",
         ),
-        DevicesError::NothingToSet => Some("give --power-cap, --core-clock or --memory-clock"),
+        DevicesError::NothingToSet => {
+            Some("give --power-cap, --core-clock, --memory-clock or --cpu-power-cap")
+        }
         _ => None,
     }
 }

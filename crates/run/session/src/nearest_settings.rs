@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-use sweetspot_device::{Descriptor, Domain, Knob, KnobDescriptor, Settings};
+use sweetspot_device::{Descriptor, DeviceKind, Domain, Knob, KnobDescriptor, Settings};
 use sweetspot_quantity::{Megahertz, Quantity};
 
 use crate::host::DevicesError;
@@ -14,7 +14,11 @@ pub fn nearest_settings(device: &Descriptor, wanted: &Settings) -> Result<Settin
         device: device.name.clone(),
         problem,
     };
-    let missing = |knob: Knob| unsupported(format!("it has no {knob} that can be set"));
+    let what = match device.kind {
+        DeviceKind::Gpu => "this GPU",
+        _ => "this device",
+    };
+    let missing = |knob: Knob| unsupported(format!("{what} has no {knob} that can be set"));
     let mut settings = *wanted;
     if let Some(cap) = &mut settings.power_cap {
         match device.knob(Knob::PowerCap) {

@@ -16,7 +16,17 @@ impl MadeTree {
 
     /// A server with two packages, each with cores and memory.
     pub fn server() -> Self {
-        let tree = Self::empty();
+        Self::empty().with_packages()
+    }
+
+    /// The same server in a folder that the caller chooses.
+    #[allow(dead_code, reason = "not every test binary needs it")]
+    pub fn server_in(folder: &Path) -> Self {
+        Self(tempfile::tempdir_in(folder).unwrap()).with_packages()
+    }
+
+    fn with_packages(self) -> Self {
+        let tree = self;
         for package in 0..2 {
             let zone = format!("intel-rapl:{package}");
             tree.zone(&zone, &format!("package-{package}"), 1_000_000);

@@ -13,11 +13,10 @@ use crate::made_tree::{MadeTree, RANGE};
 
 const ENERGY: SensorKind = SensorKind::EnergyCounter;
 
+/// The identities, without the mark of a made tree.
 fn ids(parts: &[HostPart]) -> Vec<&str> {
-    parts
-        .iter()
-        .map(|part| part.descriptor().id.as_str())
-        .collect()
+    let ids = parts.iter().map(|part| part.descriptor().id.as_str());
+    ids.map(|id| id.split('@').next().unwrap()).collect()
 }
 
 fn energy(part: &mut HostPart) -> Result<Joules, ReadError> {
@@ -63,7 +62,7 @@ fn the_host_is_its_packages_and_their_memory() {
     );
     assert_eq!(kinds[6], DeviceKind::Platform);
     let core = parts[1].descriptor();
-    assert_eq!(core.parent, Some(DeviceId::new("powercap:package-0")));
+    assert_eq!(core.parent.as_ref(), Some(&parts[0].descriptor().id));
     assert_eq!(parts[2].descriptor().parent, None);
     let mut counted = host.host_energy_parts().unwrap();
     assert_eq!(counted.len(), 4);
@@ -166,6 +165,20 @@ fn garbage_and_vanished_zones_are_errors() {
     assert!(packages[0].is_lost() && packages[0].reopen().is_err());
     let gone = HostTree::open(tree.root()).open(&DeviceId::new("powercap:package-0"));
     assert!(matches!(gone.map(drop), Err(OpenError::NotFound { .. })));
+}
+
+#[test]
+fn devices_of_made_trees_are_not_those_of_this_machine() {
+    let (one, other) = (MadeTree::server(), MadeTree::server());
+    let id = |tree: &MadeTree| {
+        let packages = HostTree::open(tree.root()).packages().unwrap();
+        packages[0].descriptor().id.clone()
+    };
+    assert!(id(&one) == id(&one) && id(&one) != id(&other));
+    assert!(id(&one) != DeviceId::new("powercap:package-0"));
+    let found = HostTree::open(one.root()).open(&id(&one));
+    assert_eq!(found.map(|part| part.descriptor().id.clone()), Ok(id(&one)));
+    assert!(HostTree::open(other.root()).open(&id(&one)).is_err());
 }
 
 #[test]

@@ -28,6 +28,12 @@ fn caps_that_cannot_be_set_are_refused_with_one_sentence() {
     std::fs::remove_dir_all(machine.tree.path("powercap")).unwrap();
     let message = run("100");
     assert!(message.contains("shows no processor package"), "{message}");
+    let node = ["sweep", "--energy-of", "node", "--", "true"];
+    let message = refused(&machine, &node);
+    assert!(
+        message.contains("the energy of the processors is unknown"),
+        "{message}"
+    );
 }
 
 #[test]

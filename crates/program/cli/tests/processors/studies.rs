@@ -5,6 +5,8 @@ use std::time::{Duration, Instant};
 
 use super::{Machine, MadeTree, text};
 
+const PROGRAM: &str = env!("CARGO_BIN_EXE_sweetspot");
+
 /// Advances the counters of a tree while a closure runs: a package draws 80 % of its cap, its memory 10 W.
 fn with_power<T>(tree: &MadeTree, work: impl FnOnce() -> T) -> T {
     let stop = AtomicBool::new(false);
@@ -47,22 +49,22 @@ fn a_sweep_finds_the_energy_of_the_node_at_each_cap() {
     let folder = machine.tree.root().join("study");
     let folder = folder.to_str().unwrap();
     let done = with_power(&machine.tree, || {
-        let flags = "sweep --cpu-power-cap 100,200 --energy-of node --repeat 1 --items 10";
+        let flags = "sweep --cpu-power-cap 100,200 --energy-of node --repeat 1";
         let mut args: Vec<&str> = flags.split(' ').collect();
-        args.extend(["--export-json", "-", "--study", folder, "--", "sleep", "1"]);
+        args.extend(["--export-json", "-", "--study", folder, "--"]);
+        args.extend([PROGRAM, "sim-workload", "--network", "resnet50"]);
+        args.extend(["--items", "500"]);
         machine.output(&args)
     });
     assert!(done.status.success(), "{}", text(&done.stderr));
     let study: serde_json::Value = serde_json::from_slice(&done.stdout).unwrap();
     assert_eq!(study["energy_of"], "node");
     let points = study["points"].as_array().unwrap();
-    let gpu = points[0]["energy_by_device_j"].as_object().unwrap().iter();
-    let gpu: f64 = gpu
-        .filter(|(id, _)| id.starts_with("GPU"))
-        .map(|(_, energy)| energy.as_f64().unwrap())
-        .sum();
     for (point, cap) in points.iter().zip([100.0, 200.0]) {
         assert_eq!(point["settings"]["cpu_power_cap_w"], cap);
+        let devices = point["energy_by_device_j"].as_object().unwrap().iter();
+        let gpu = devices.filter(|(id, _)| id.starts_with("GPU"));
+        let gpu: f64 = gpu.map(|(_, energy)| energy.as_f64().unwrap()).sum();
         let time = point["time_s"]["mean"].as_f64().unwrap();
         let found = point["energy_j"]["mean"].as_f64().unwrap() - gpu;
         let expected = (2.0 * 0.8 * cap + 20.0) * time;
@@ -96,12 +98,11 @@ fn a_sweep_finds_the_energy_of_the_node_at_each_cap() {
 #[test]
 fn tuning_sets_the_processors_and_counts_their_energy() {
     let machine = Machine::new();
-    let program = env!("CARGO_BIN_EXE_sweetspot");
     let done = with_power(&machine.tree, || {
         let flags = "tune --knob cpu-power-cap --objective energy --fresh --export-json - --";
         let mut args: Vec<&str> = flags.split(' ').collect();
         args.extend([
-            program,
+            PROGRAM,
             "sim-workload",
             "--network",
             "resnet50",

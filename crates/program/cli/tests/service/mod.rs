@@ -9,6 +9,7 @@ mod measuring;
 mod measuring_hostile;
 mod measuring_tcp;
 mod policy_changes;
+mod processors;
 mod refusals;
 mod refused_connections;
 mod refused_http;

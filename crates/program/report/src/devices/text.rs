@@ -97,7 +97,7 @@ pub fn devices_text(
 
 /// Describes the parts of the host, and what to do about those that cannot be read or set.
 fn host_text(host: &[HostPartReport]) -> Vec<Text> {
-    let mut lines = Text::from(Line::with_role_of(Role::Heading, "Host".to_owned()));
+    let mut lines = Text::from(Line::with_role_of(Role::Heading, "Host"));
     lines +=
         "  the energy of the host is that of its packages and the memory beside them".to_owned();
     let mut rows =

@@ -165,13 +165,11 @@ struct CounterGroup {
 impl CounterGroup {
     /// Creates the group; an error with this reason if one of the devices has no counter, or if there is none.
     fn new(devices: Vec<Box<dyn Device>>, reason: &str) -> Result<Self, String> {
-        let has_counter = |device: &Box<dyn Device>| {
-            device
-                .descriptor()
-                .sensor(SensorKind::EnergyCounter)
-                .is_some()
-        };
-        match !devices.is_empty() && devices.iter().all(has_counter) {
+        let mut sensors = devices
+            .iter()
+            .map(|device| device.descriptor().sensor(SensorKind::EnergyCounter));
+        let has_counters = sensors.all(|sensor| sensor.is_some());
+        match !devices.is_empty() && has_counters {
             true => Ok(Self {
                 devices,
                 marks: Vec::new(),
