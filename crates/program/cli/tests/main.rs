@@ -26,6 +26,7 @@ mod measure;
 mod mistyped;
 mod network;
 mod next_steps;
+mod node_energy;
 mod other_users;
 mod predicted_workloads;
 mod processors;

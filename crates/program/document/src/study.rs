@@ -19,6 +19,9 @@ pub struct Study {
     pub study: String,
     /// The devices whose energy the results contain.
     pub energy_of: EnergyOf,
+    /// The share of the GPUs in the energy of the node, as a fraction; present if a real node's energy is compared.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gpu_share_of_node: Option<f64>,
     /// The devices of the study.
     pub device: Device,
     /// The workload of the study.

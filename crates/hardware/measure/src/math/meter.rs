@@ -7,6 +7,7 @@
 //! the averaging are part of the energy's interval.
 
 mod alignment;
+mod counter;
 mod energy;
 mod fast_power;
 mod samples;

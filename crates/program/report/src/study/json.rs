@@ -60,6 +60,7 @@ pub fn study_json(study: &Study, criteria: &Criteria) -> document::Study {
         schema: SchemaName::STUDY,
         study: study.name(),
         energy_of: energy_of(study.energy_of()),
+        gpu_share_of_node: super::text::gpu_share(study),
         device: device(study),
         workload: workload(study),
         seed: study.plan.seed,

@@ -3,7 +3,7 @@
 use sweetspot_decide::Criteria;
 use sweetspot_device::Shortfall;
 use sweetspot_quantity::Ratio;
-use sweetspot_study::{Axis, Point, Study};
+use sweetspot_study::{Axis, EnergyOf, Point, Study};
 
 use super::{batch_tables, node_warning, nodes_table};
 use crate::analysis::accuracy::AccuracyChoice;
@@ -74,7 +74,7 @@ pub(crate) fn title(study: &Study) -> String {
         (_, _, runs) => format!("{runs} runs each"),
     };
     format!(
-        "{}\non {} ({}), {} {tried}, {runs}, energy of {}",
+        "{}\non {} ({}), {} {tried}, {runs}, energy of {}{}",
         about.join(", "),
         devices(study),
         match study.device().backend.as_str() {
@@ -83,7 +83,25 @@ pub(crate) fn title(study: &Study) -> String {
         },
         study.points.len(),
         study.energy_of(),
+        gpu_share(study).map_or(String::new(), |share| {
+            format!(" ({:.0} % of it that of the GPUs)", 100.0 * share)
+        }),
     )
+}
+
+/// The share of the GPUs in the energy of the node, over all runs of a study on a real machine that compares the energy
+/// of the node.
+pub(crate) fn gpu_share(study: &Study) -> Option<f64> {
+    if study.energy_of() != EnergyOf::Node || study.device().backend == "sim" {
+        return None;
+    }
+    let results = study.points.iter().flat_map(|point| point.results());
+    let known = results.filter_map(|result| {
+        let energies = &result.energies;
+        Some((energies.all_gpus?.value.get(), energies.node?.value.get()))
+    });
+    let (gpus, node) = known.fold((0.0, 0.0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+    (node > 0.0).then(|| gpus / node)
 }
 
 /// Names a single device by its product name, and several devices as the user wrote them.

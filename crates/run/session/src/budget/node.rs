@@ -17,6 +17,8 @@ pub(super) struct NodeBudget {
     is_failing: bool,
 }
 
+/// The least that is left for the GPUs: they then have their lowest caps.
+const LEAST_SHARE: Watts = Watts::new(1.0);
 /// A smaller change of what is left for the GPUs is not passed on.
 const SMALLEST_CHANGE: Watts = Watts::new(2.0);
 
@@ -37,7 +39,7 @@ impl NodeBudget {
     /// rather too little.
     pub fn first_share(&mut self) -> Result<Watts, String> {
         let (_, wall) = self.meters.power()?;
-        Ok((self.budget - wall).max(Watts::ZERO))
+        Ok((self.budget - wall).max(LEAST_SHARE))
     }
 
     /// Takes the present power of the GPUs and of the meters. Returns a message if the meter has stopped or resumed.
@@ -63,7 +65,7 @@ impl NodeBudget {
 
     /// What is left for the GPUs, if it differs from what they have.
     pub fn new_share(&self, present: Watts) -> Option<Watts> {
-        let left = self.rest.left_for_gpus(self.budget)?;
+        let left = self.rest.left_for_gpus(self.budget)?.max(LEAST_SHARE);
         let change = left - present;
         // Less power is passed on at once.
         (change.get() < -0.5 || change > SMALLEST_CHANGE).then_some(left)

@@ -1,9 +1,10 @@
 //! The energy that one channel of a meter measured in a time span.
 
-use sweetspot_device::{MeterGap, MeterTrace, Moment};
+use sweetspot_device::{MeterGap, MeterTrace};
 use sweetspot_quantity::{Joules, Seconds};
 
 use super::alignment::{Alignment, Candidate, candidates, summarise};
+use super::counter::Counter;
 use super::fast_power::{FastPower, FastView};
 use super::samples::{Sample, decimal_step, meter_behaviour, samples};
 use crate::math::Span;
@@ -80,13 +81,13 @@ pub enum MeterEnergyError {
 
 /// An energy and the variance of its error, in joules and joules squared.
 #[derive(Clone, Copy, Debug, Default)]
-struct Estimate {
-    value: f64,
-    variance: f64,
+pub(super) struct Estimate {
+    pub value: f64,
+    pub variance: f64,
 }
 
 /// The readings of a meter with everything that the estimates need, in seconds after an origin.
-struct Curve<'a> {
+pub(super) struct Curve<'a> {
     samples: Vec<Sample>,
     fast: Option<FastView<'a>>,
     period: f64,
@@ -280,7 +281,7 @@ impl Curve<'_> {
 
     /// The energy between two times if the meter has this delay and averaging time: the shape comes from the fast power,
     /// the level from the meter.
-    fn energy(
+    pub fn energy(
         &self,
         one: &Candidate,
         begin: f64,
@@ -364,79 +365,4 @@ fn spread(points: &[(f64, f64)]) -> f64 {
         .sum::<f64>()
         / count)
         .sqrt()
-}
-
-/// The steps of a meter's energy counter, in seconds and joules.
-struct Counter {
-    /// The time of each step, the standard deviation of that time, and the energy.
-    steps: Vec<(f64, f64, f64)>,
-    resolution: f64,
-    has_jumped: bool,
-}
-
-impl Counter {
-    fn new(trace: &MeterTrace, origin: Moment) -> Self {
-        let mut steps: Vec<(f64, f64, f64)> = Vec::new();
-        let highest = trace
-            .readings
-            .iter()
-            .filter_map(|reading| reading.power)
-            .fold(0.0, |most: f64, power| most.max(power.get()));
-        let resolution = super::samples::meter_behaviour(trace)
-            .energy_resolution
-            .or(trace.properties.energy_resolution);
-        let resolution = resolution.map_or(0.0, Joules::get);
-        let mut has_jumped = false;
-        let mut read_at = f64::NEG_INFINITY;
-        for reading in &trace.readings {
-            let Some(energy) = reading.energy.map(Joules::get) else {
-                continue;
-            };
-            let (after, at) = ((reading.after - origin).get(), (reading.at - origin).get());
-            if let Some(last) = steps.last() {
-                let most = (2.0 * highest * (at - last.0) + 2.0 * resolution).max(2.0 * resolution);
-                has_jumped |= energy < last.2 || (highest > 0.0 && energy - last.2 > most);
-            }
-            if steps.last().is_none_or(|last| last.2 != energy) {
-                let after = after.max(read_at.min(at));
-                steps.push((0.5 * (after + at), (at - after) / 12f64.sqrt(), energy));
-            }
-            read_at = at;
-        }
-        Self {
-            steps,
-            resolution,
-            has_jumped,
-        }
-    }
-
-    /// The energy between two times: the steps within it, and the meter's power from its ends to the first and the last.
-    fn energy(
-        &self,
-        curve: &Curve<'_>,
-        one: &Candidate,
-        begin: f64,
-        end: f64,
-        resolution: f64,
-    ) -> Option<Estimate> {
-        if self.has_jumped {
-            return None;
-        }
-        // The first value has no known beginning: only a step has a time.
-        let inside =
-            |step: &&(f64, f64, f64)| step.0 - one.delay >= begin && step.0 - one.delay <= end;
-        let mut steps = self.steps.iter().skip(1).filter(inside);
-        let first = steps.next()?;
-        let last = steps.last()?;
-        let (from, to) = (first.0 - one.delay, last.0 - one.delay);
-        let head = curve.energy(one, begin, from, 0.0, resolution)?;
-        let tail = curve.energy(one, to, end, 0.0, resolution)?;
-        let counted = last.2 - first.2;
-        let power = counted / (to - from).max(1e-9);
-        let timing = power * power * (first.1.powi(2) + last.1.powi(2));
-        Some(Estimate {
-            value: counted + head.value + tail.value,
-            variance: head.variance + tail.variance + timing + self.resolution.powi(2) / 6.0,
-        })
-    }
 }

@@ -54,7 +54,7 @@ pub(super) fn decimal_step(values: impl Iterator<Item = f64>) -> Option<f64> {
     let is_step = |step: f64| {
         values.iter().all(|value| {
             let count = value / step;
-            (count - count.round()).abs() <= 1e-6 * count.abs().max(1.0)
+            (count - count.round()).abs() <= (1e-6 * count.abs()).max(1e-9)
         })
     };
     STEPS

@@ -361,6 +361,7 @@ fn resolutions_are_seen() {
     assert_eq!(step(&[12.3, 4.0]), Some(0.1));
     assert_eq!(step(&[120.0, 340.0]), Some(10.0));
     assert_eq!(step(&[]), None);
+    assert_eq!(step(&[6.0, 0.5]), Some(0.1));
 }
 
 proptest! {

@@ -1,0 +1,133 @@
+//! `--meter` against stand-in meters of a simulated node: the energy of the machine, and meters that misbehave.
+
+use std::path::Path;
+
+use crate::common::{sweetspot, text};
+
+fn example(name: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../docs/examples");
+    path.join(name).to_string_lossy().into_owned()
+}
+
+/// Runs a script on a simulated node with meters; `$S` is the program.
+fn on_node(folder: &Path, more: &[&str], script: &str) -> std::process::Output {
+    let node = example("my_node.toml");
+    let script = format!("S={}; {script}", env!("CARGO_BIN_EXE_sweetspot"));
+    let mut args = vec!["simulate", "--node", &node, "--meters"];
+    args.extend(more);
+    args.extend(["--", "sh", "-c", &script]);
+    sweetspot(folder, &args)
+}
+
+/// The lines of the node's true energies: time in seconds, energy at the wall, energy of the GPUs.
+fn truth(folder: &Path) -> Vec<[f64; 3]> {
+    let text = std::fs::read_to_string(folder.join("truth.csv")).unwrap();
+    let rows = text.lines().skip(1).map(|line| {
+        let mut numbers = line.split(',').map(|number| number.parse::<f64>().unwrap());
+        let mut next = || numbers.next().unwrap();
+        [next() * 1e-9, next(), next()]
+    });
+    rows.collect()
+}
+
+/// The energy at the wall in the window of this length in which the GPUs drew most: that of the job.
+fn busiest(truth: &[[f64; 3]], length: f64) -> f64 {
+    let at = |time: f64, column: usize| {
+        let next = truth
+            .partition_point(|row| row[0] < time)
+            .clamp(1, truth.len() - 1);
+        let (a, b) = (truth[next - 1], truth[next]);
+        a[column] + (b[column] - a[column]) * (time - a[0]) / (b[0] - a[0])
+    };
+    let (first, last) = (truth[0][0], truth[truth.len() - 1][0]);
+    let steps = ((last - first - length) / 0.01) as usize;
+    let windows = (0..steps).map(|step| first + step as f64 * 0.01);
+    let gpus = |begin: &f64| at(begin + length, 2) - at(*begin, 2);
+    let begin = windows.max_by(|a, b| gpus(a).total_cmp(&gpus(b))).unwrap();
+    at(begin + length, 1) - at(begin, 1)
+}
+
+#[test]
+fn the_energy_of_the_node_is_measured_at_the_wall() {
+    let folder = tempfile::tempdir().unwrap();
+    let workload = example("my_workload.toml");
+    let script = format!(
+        "$S measure --host --meter wall --energy-of node --export-json wall.json -- $S sim-workload --network {workload} --seconds 5 && cp $SWEETSPOT_SIM/truth.csv ."
+    );
+    let output = on_node(folder.path(), &[], &script);
+    let shown = text(&output.stdout) + &text(&output.stderr);
+    assert!(output.status.success(), "{shown}");
+    assert!(
+        shown.contains("of the energy of the whole machine"),
+        "{shown}"
+    );
+    let written = std::fs::read_to_string(folder.path().join("wall.json")).unwrap();
+    let document: serde_json::Value = serde_json::from_str(&written).unwrap();
+    let node = &document["node"];
+    let truth = busiest(&truth(folder.path()), document["time_s"].as_f64().unwrap());
+    let error = node["energy_j"].as_f64().unwrap() / truth - 1.0;
+    // The truth has a line each 100 ms, so that the ends of the job are known to about 10 ms of its 5 s.
+    assert!(error.abs() < 0.005, "{error}: {node}");
+    let interval = &node["interval95_j"];
+    assert!(interval[0].as_f64().unwrap() < interval[1].as_f64().unwrap());
+    assert!((0.0..1.0).contains(&node["gpu_share"].as_f64().unwrap()));
+    assert!(document["host"]["energy_j"].as_f64().unwrap() > 0.0);
+    assert_eq!(document["energy_of"], "node");
+}
+
+#[test]
+fn meters_that_cannot_be_used_are_explained_in_one_sentence() {
+    let folder = tempfile::tempdir().unwrap();
+    let refused = |faults: &[&str], meter: &str, expected: &str| {
+        let script = format!("$S measure --meter '{meter}' -- true");
+        let output = on_node(folder.path(), faults, &script);
+        let shown = text(&output.stderr);
+        assert!(shown.contains(expected), "{shown}");
+        assert!(!output.status.success());
+        let lines = shown
+            .lines()
+            .filter(|line| line.starts_with("sweetspot: "))
+            .count();
+        assert!(lines <= 2, "{shown}");
+    };
+    refused(
+        &["--meter-fault", "wt310=model:WT500"],
+        "wall",
+        "not a WT310 or WT310E",
+    );
+    refused(&[], "walls", "there is no meter `walls`");
+    refused(
+        &[],
+        "shelly:http://u:secret@h",
+        "a password in a URL is visible",
+    );
+    refused(
+        &[],
+        "shelly:http://127.0.0.1:9",
+        "it refuses the connection",
+    );
+    let script =
+        "$S measure --energy-of node -- true; $S measure --meter wall --meter wall -- true";
+    let shown = text(&on_node(folder.path(), &[], script).stderr);
+    assert!(shown.contains("name it with --meter"), "{shown}");
+    assert!(shown.contains("the meter wall is given twice"), "{shown}");
+}
+
+#[test]
+fn a_meter_that_loses_its_connection_is_connected_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = "$S measure --meter wall --export-json wall.json -- sleep 4";
+    let output = on_node(
+        folder.path(),
+        &["--meter-fault", "wt310=disconnect@60"],
+        script,
+    );
+    let shown = text(&output.stdout) + &text(&output.stderr);
+    let written = std::fs::read_to_string(folder.path().join("wall.json"));
+    let document: serde_json::Value = serde_json::from_str(&written.expect(&shown)).unwrap();
+    assert!(
+        document["node"]["energy_j"].as_f64().unwrap() > 0.0,
+        "{shown}"
+    );
+    assert!(shown.contains("meter wall: no readings for"), "{shown}");
+}
