@@ -63,7 +63,7 @@ pub struct SlurmSweepArgs {
     pub cancel_jobs: bool,
 }
 
-/// Set caps for jobs of Slurm: called from the site's Prolog and Epilog.
+/// Set caps that Slurm jobs ask for, from Prolog and Epilog.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct SlurmArgs {

@@ -92,7 +92,7 @@ fn killed_tasks_and_submitters_lose_nothing() {
 fn interrupted_sweeps_leave_or_cancel_their_jobs(cluster: &Cluster, folder: &Path) {
     let program = cluster.program();
     for (study, flag) in [("left", ""), ("cancelled", "--cancel-jobs ")] {
-        let line = slow_study(&program, &format!("{study} {flag}").trim_end().to_owned());
+        let line = slow_study(&program, format!("{study} {flag}").trim_end());
         let submitter = cluster
             .command(&program, folder)
             .args(words(&line.replace("  ", " ")))

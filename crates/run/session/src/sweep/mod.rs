@@ -22,7 +22,8 @@ use std::num::NonZeroUsize;
 use sweetspot_device::KnobDescriptor;
 use sweetspot_quantity::Seconds;
 use sweetspot_study::{
-    Definition, Outline, Plan, Point, PriorStudies, RunPlace, RunRecord, Status, Store, Study, Task,
+    Definition, Outline, Plan, Point, PriorStudies, RunPlace, RunRecord, Status, Store, StoreError,
+    Study, Task,
 };
 use sweetspot_virtual_time::{PreparedSweep, SimulatedSweep};
 use sweetspot_workload::{GuardProgram, SignalSource};
@@ -265,7 +266,7 @@ impl Sweep {
         folder: &std::path::Path,
         options: &SweepOptions<'_>,
         observer: &mut dyn Observer,
-        on_record: &mut dyn FnMut(RunRecord) -> Result<(), SessionError>,
+        on_record: &mut dyn FnMut(RunRecord) -> Result<(), StoreError>,
     ) -> Result<(), SessionError> {
         let (outline, place) = (&self.outline, self.place());
         let mut on_record = |mut record: RunRecord| {
@@ -273,9 +274,12 @@ impl Sweep {
             on_record(record)
         };
         match &self.backend {
-            Backend::Simulated(sweep) => tasks
-                .iter()
-                .try_for_each(|task| on_record(sweep.run_task(outline, *task, Some(folder))?)),
+            Backend::Simulated(sweep) => {
+                for task in tasks {
+                    on_record(sweep.run_task(outline, *task, Some(folder))?)?;
+                }
+                Ok(())
+            }
             Backend::Real(real) => {
                 real.run_tasks(outline, tasks, folder, options, observer, &mut on_record)
             }

@@ -9,8 +9,8 @@ use sweetspot_device::{DeviceId, MigSlices, MonotonicClock};
 use sweetspot_measure::{MethodChoice, RunWindow, Sampler};
 use sweetspot_quantity::{Celsius, Seconds};
 use sweetspot_study::{
-    Configuration, Definition, EnergyOf, Outline, Plan, Point, RunRecord, Store, Subject,
-    SupportedKnobs, Task, WorkloadInfo, fill_placeholders, format_gpu_list, resolve_axes,
+    Configuration, Definition, EnergyOf, Outline, Plan, Point, RunRecord, Store, StoreError,
+    Subject, SupportedKnobs, Task, WorkloadInfo, fill_placeholders, format_gpu_list, resolve_axes,
     run_environment,
 };
 use sweetspot_workload::{Lease, MetricsSource, SignalSource, WorkloadError};
@@ -167,7 +167,7 @@ impl RealSweep {
         folder: &Path,
         options: &SweepOptions<'_>,
         observer: &mut dyn Observer,
-        on_record: &mut dyn FnMut(RunRecord) -> Result<(), SessionError>,
+        on_record: &mut dyn FnMut(RunRecord) -> Result<(), StoreError>,
     ) -> Result<(), SessionError> {
         let folder = Some(folder.to_owned());
         let mut points = outline.empty_points(outline.subject.energy_of);

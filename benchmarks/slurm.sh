@@ -1,0 +1,39 @@
+#!/usr/bin/env bash
+# What a study on Slurm costs beside Slurm itself: the plan of 100,000 runs, the overhead of a task, and gathering 10,000
+# results. Prints figures; needs the release program, Slurm's commands, and root to start a test cluster.
+#   benchmarks/slurm.sh
+set -euo pipefail
+cd "$(dirname "$0")/.."
+program=$PWD/target/release/sweetspot
+work=$(mktemp -d)
+down=$PWD/scripts/slurm-down
+cluster=/run/sweetspot-benchmark-$$
+scripts/slurm-up "$cluster" --nodes 4 >/dev/null
+trap '"$down" "$cluster"; rm -rf "$work"' EXIT
+. "$cluster/env"
+cd "$work"
+seconds() { # seconds COMMAND... : the wall time of a command
+  local begun ended
+  begun=$(date +%s.%N); "$@" >out 2>err || { cat err >&2; return 1; }; ended=$(date +%s.%N)
+  echo "$begun $ended" | awk '{ printf "%.3f", $2 - $1 }'
+}
+batches=$(seq -s, 8 8 160)
+large=(sweep --simulate v100 --network resnet50 --power-cap 150..300:0.15 --axis "batch=$batches" --repeat 5 --no-samples --yes)
+for each in 1 1000; do
+  /usr/bin/time -f '%e %M' -o used "$program" "${large[@]}" --executor slurm --runs-per-job "$each" --dry-run >out
+  awk -v what="$(tail -1 out)" '{ printf "plan of 100,100 runs (%s): %.2f s, %.0f MB\n", what, $1, $2 / 1024 }' used
+done
+"$program" sweep --simulate v100 --network resnet50 --power-cap 150,300 --repeat 1 --no-samples --study small >/dev/null 2>&1
+for _ in 1 2 3 4 5; do seconds "$program" task small 0; echo; done | sort -n | sed -n 3p |
+  awk '{ printf "a task in virtual time, from start to exit: %.0f ms (median of 5)\n", 1000 * $1 }'
+. <(sed 's/^/export /' "$cluster/hosts/n1/env")
+"$program" sweep --power-cap 150,300 --repeat 1 --settle 0s --no-samples --study real -- sleep 0.5 >/dev/null 2>&1
+for _ in 1 2 3 4 5; do seconds "$program" task real 0; echo; done | sort -n | sed -n 3p |
+  awk '{ printf "a task of `sleep 0.5` on a simulated host: %.0f ms beside the command (median of 5)\n", 1000 * ($1 - 0.5) }'
+"$program" sweep --simulate v100 --network resnet50 --power-cap 150..300:0.15 --repeat 10 --no-samples --yes --study gathered >/dev/null 2>&1
+rows() { python3 -c 'import sqlite3,sys; d=sqlite3.connect("gathered/study.db"); [d.execute("DELETE FROM "+t) for t in ("run_device","run_place","run")] if sys.argv[1]=="clear" else print(d.execute("SELECT count(*) FROM run").fetchone()[0]); d.commit()' "$1"; }
+rows clear
+# shellcheck disable=SC2046
+"$program" task gathered $(seq 0 9999) >/dev/null
+time=$(seconds "$program" study gather gathered)
+echo "10,000 finished tasks gathered: $time s ($(rows count) runs in the study)"
