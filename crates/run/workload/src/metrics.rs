@@ -39,7 +39,7 @@ pub enum MetricsEvent {
     /// The kind of the server was recognised.
     Recognised(String),
     /// There is a new page.
-    Report(ServingReport),
+    Report(Box<ServingReport>),
     /// A message for the user.
     Notice(String),
 }
@@ -222,7 +222,11 @@ impl MetricsReader {
                     .to_owned(),
             ));
         }
-        events.push(MetricsEvent::Report(ServingReport { at, since, change }));
+        events.push(MetricsEvent::Report(Box::new(ServingReport {
+            at,
+            since,
+            change,
+        })));
     }
 
     /// Informs the user once that there is no page. A server that was never there may still be starting.

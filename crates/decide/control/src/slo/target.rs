@@ -70,7 +70,7 @@ impl FromStr for Slo {
         // A number without a unit would mean seconds, where people think of milliseconds.
         let has_unit = bound.parse::<f64>().is_err();
         let bound = parse_bare::<Seconds>(bound).map_err(|_| invalid())?;
-        let is_valid = has_unit && percent >= 1.0 && percent < 100.0 && bound > Seconds::ZERO;
+        let is_valid = has_unit && (1.0..100.0).contains(&percent) && bound > Seconds::ZERO;
         match is_valid {
             true => Ok(Self {
                 kind,

@@ -70,7 +70,7 @@ impl ServingRecord {
             MetricsEvent::Notice(text) => Some(text),
             MetricsEvent::Report(report) => {
                 self.restarts += u32::from(report.change.has_restarted);
-                self.reports.push(report);
+                self.reports.push(*report);
                 if self.reports.len() > MAX_REPORTS {
                     self.join_neighbours();
                 }
@@ -235,7 +235,7 @@ mod tests {
         let mut record = ServingRecord::default();
         record.add(MetricsEvent::Recognised("vLLM".to_owned()));
         for (second, (running, waiting, tokens)) in (0..).zip(reports) {
-            record.add(MetricsEvent::Report(ServingReport {
+            record.add(MetricsEvent::Report(Box::new(ServingReport {
                 since: at(second * 1000),
                 at: at((second + 1) * 1000),
                 change: MetricsChange {
@@ -244,7 +244,7 @@ mod tests {
                     generated_tokens: Some(*tokens),
                     ..MetricsChange::default()
                 },
-            }));
+            })));
         }
         record
     }

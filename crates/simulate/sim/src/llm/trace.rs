@@ -60,7 +60,10 @@ impl LlmTrace {
             seed.label(label).number(draw).uniform()
         };
         // Arrivals at the highest rate are thinned out to the rate of each moment.
-        while highest > 0.0 {
+        if highest <= 0.0 {
+            return requests;
+        }
+        loop {
             now -= (1.0 - uniform("gap")).max(1e-12).ln() / highest;
             if now >= self.time.get() {
                 break;
