@@ -32,7 +32,7 @@ mod value_table;
 pub use axes::{
     AxesError, AxisError, KnobValues, ResolvedAxes, SupportedKnobs, parse_axis, resolve_axes,
 };
-pub use batch_costs::{BatchCosts, Scaling, WAITING_PHASES};
+pub use batch_costs::{BatchCosts, NO_PHASE_ENERGY, Scaling, WAITING_PHASES};
 pub use configuration::{Axis, BATCH_PARAMETER, Configuration};
 pub use definition::{AxisText, Definition, DefinitionError};
 pub use error::StudyError;
