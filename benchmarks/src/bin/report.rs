@@ -182,7 +182,7 @@ fn run_result(settings: &Configuration, task: Task) -> RunResult {
             .map(|name| PhaseResult {
                 name: name.to_owned(),
                 time: Seconds::new(time / 2.0),
-                energy: energy / 2.0,
+                energy: Some(energy / 2.0),
                 by_device: Vec::new(),
             })
             .to_vec(),

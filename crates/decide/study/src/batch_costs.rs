@@ -7,6 +7,17 @@ use crate::{Axis, Configuration, DevicePhase, EnergyOf, PhaseResult, Point, Stud
 /// The names of phases in which a GPU does no work of its own: it waits for other GPUs or exchanges data with them.
 pub const WAITING_PHASES: [&str; 5] = ["wait", "exchange", "barrier", "all_reduce", "allreduce"];
 
+/// The beginning of the warning of a run that says why the energy of its phases is unknown.
+pub const NO_PHASE_ENERGY: &str = "no energy by phase: ";
+
+impl Point {
+    /// Why the energy of phases is unknown in a run of this point; `None` if it is known, or no phases are marked.
+    pub fn phase_problem(&self) -> Option<&str> {
+        let mut warnings = self.runs.iter().flat_map(|run| &run.warnings);
+        warnings.find_map(|warning| warning.strip_prefix(NO_PHASE_ENERGY))
+    }
+}
+
 /// The mean time and energy of one batch, on all GPUs of the job together.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BatchCosts {
@@ -72,12 +83,12 @@ impl Study {
         let iterations = outcome.items.filter(|items| *items > 0.0)? / batch as f64;
         let share = |phase: &DevicePhase| DevicePhase {
             time: phase.time / iterations,
-            energy: phase.energy / iterations,
+            energy: phase.energy.map(|energy| energy / iterations),
         };
         let phases = point.phases().into_iter().map(|phase| PhaseResult {
             name: phase.name,
             time: phase.time / iterations,
-            energy: phase.energy / iterations,
+            energy: phase.energy.map(|energy| energy / iterations),
             by_device: phase.by_device.iter().map(share).collect(),
         });
         Some(BatchCosts {
@@ -97,7 +108,7 @@ impl Study {
             .take(point.configuration.gpus as usize)
             .map(|(_, energy)| energy)
             .sum();
-        (all > Joules::ZERO).then(|| waiting.energy / all)
+        (all > Joules::ZERO).then_some(waiting.energy? / all)
     }
 
     /// The scaling of a point against the one with the fewest GPUs that is otherwise the same; `None` if there is no such

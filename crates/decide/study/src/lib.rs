@@ -34,7 +34,7 @@ pub use axes::{
     AxesError, AxisError, KnobValues, ResolvedAxes, SupportedKnobs, common_cap_range, parse_axis,
     resolve_axes,
 };
-pub use batch_costs::{BatchCosts, Scaling, WAITING_PHASES};
+pub use batch_costs::{BatchCosts, NO_PHASE_ENERGY, Scaling, WAITING_PHASES};
 pub use configuration::{Axis, BATCH_PARAMETER, Configuration};
 pub use definition::{AxisText, Definition, DefinitionError};
 pub use error::StudyError;

@@ -213,12 +213,19 @@ impl Point {
             PhaseResult {
                 name: phase.name.clone(),
                 time: all.iter().map(|phase| phase.time).sum::<Seconds>() / count,
-                energy: all.iter().map(|phase| phase.energy).sum::<Joules>() / count,
+                energy: mean_energy(all.iter().map(|phase| phase.energy)),
                 by_device: mean_by_device(&all),
             }
         };
         first.phases.iter().map(mean).collect()
     }
+}
+
+/// The mean of the energies that are known; `None` if none is.
+fn mean_energy(energies: impl Iterator<Item = Option<Joules>>) -> Option<Joules> {
+    let known: Vec<Joules> = energies.flatten().collect();
+    let count = known.len() as f64;
+    (!known.is_empty()).then(|| known.into_iter().sum::<Joules>() / count)
 }
 
 /// The means of a phase on each GPU; empty if a run has it on another number of GPUs.
@@ -234,11 +241,7 @@ fn mean_by_device(runs: &[&PhaseResult]) -> Vec<DevicePhase> {
             .map(|run| run.by_device[gpu].time)
             .sum::<Seconds>()
             / count,
-        energy: runs
-            .iter()
-            .map(|run| run.by_device[gpu].energy)
-            .sum::<Joules>()
-            / count,
+        energy: mean_energy(runs.iter().map(|run| run.by_device[gpu].energy)),
     };
     (0..gpus).map(mean).collect()
 }

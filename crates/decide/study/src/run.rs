@@ -110,8 +110,8 @@ pub struct PhaseResult {
     pub name: String,
     /// The total time that the run spent in the phase, on the slowest GPU.
     pub time: Seconds,
-    /// The energy of the job's GPUs in the phase.
-    pub energy: Joules,
+    /// The energy of the job's GPUs in the phase; absent if the readings do not tell the phases apart.
+    pub energy: Option<Joules>,
     /// The phase on each GPU of the job, in the order of the job's devices; empty if that is unknown.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub by_device: Vec<DevicePhase>,
@@ -122,8 +122,8 @@ pub struct PhaseResult {
 pub struct DevicePhase {
     /// The total time that the GPU spent in the phase.
     pub time: Seconds,
-    /// The energy of the GPU in the phase.
-    pub energy: Joules,
+    /// The energy of the GPU in the phase; absent if its readings do not tell the phases apart.
+    pub energy: Option<Joules>,
 }
 
 /// The result of a successful run.

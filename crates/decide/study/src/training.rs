@@ -170,12 +170,12 @@ fn scaled(run: &RunResult, factor: f64) -> RunResult {
     for phase in &mut scaled.phases {
         let by_device = phase.by_device.iter().map(|one| DevicePhase {
             time: times(one.time),
-            energy: joules(one.energy),
+            energy: one.energy.map(joules),
         });
         *phase = PhaseResult {
             name: std::mem::take(&mut phase.name),
             time: times(phase.time),
-            energy: joules(phase.energy),
+            energy: phase.energy.map(joules),
             by_device: by_device.collect(),
         };
     }

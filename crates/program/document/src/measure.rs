@@ -158,7 +158,7 @@ pub struct Run {
     /// The time and energy of each phase that the command marked; absent if it marked none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub phases: Option<Named<Phase>>,
-    /// Why the energy of the phases that the command marked is unknown; absent if it is known.
+    /// Why the energy of the phases that the command marked is unknown; absent if it is known. Their times may be known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub phases_refused: Option<String>,
     /// The number of items that the command processed in the measurement window.
@@ -399,13 +399,14 @@ pub struct SensorGap {
 /// The sum over all occurrences of a phase in a run.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Phase {
-    /// The energy of all occurrences of the phase.
+    /// The energy of all occurrences of the phase; absent if the readings do not tell the phases apart.
     #[serde(flatten)]
-    pub energy: TotalEnergy,
+    pub energy: Option<TotalEnergy>,
     /// The time of all occurrences of the phase, in seconds.
     pub time_s: f64,
-    /// The average power in the phase, in watts.
-    pub power_w: f64,
+    /// The average power in the phase, in watts; absent if its energy is unknown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub power_w: Option<f64>,
     /// The number of occurrences of the phase.
     pub count: usize,
 }

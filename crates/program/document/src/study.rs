@@ -209,6 +209,9 @@ pub struct PointResults {
     pub values: Named<f64>,
     /// The mean time and energy of each phase that the workload marked.
     pub phases: Named<Phase>,
+    /// Why the energy of phases is unknown in a run of this point; absent if it is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub phases_refused: Option<String>,
     /// The costs of one batch; absent if its size or the number of items is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub batch: Option<BatchCosts>,
@@ -267,8 +270,9 @@ pub struct Phase {
     /// The time of the phase in seconds.
     #[schemars(range(min = 0))]
     pub time_s: f64,
-    /// The energy of the phase in joules.
-    pub energy_j: f64,
+    /// The energy of the phase in joules; absent if the readings do not tell the phases apart.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub energy_j: Option<f64>,
     /// The average power in the phase, in watts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub power_w: Option<f64>,

@@ -148,7 +148,7 @@ fn phases(together: &GroupOutcome) -> Vec<PhaseResult> {
             .filter(|phase| phase.name == *name)
             .map(|phase| DevicePhase {
                 time: phase.time,
-                energy: phase.energy,
+                energy: Some(phase.energy),
             })
             .collect();
         let slower = |time: Seconds, one: &DevicePhase| time.max(one.time);

@@ -258,7 +258,7 @@ fn phase(row: &Row<'_>) -> Result<PhaseResult> {
     Ok(PhaseResult {
         name: get(row, "name")?,
         time: Seconds::new(get(row, "time_s")?),
-        energy: Joules::new(get(row, "energy_j")?),
+        energy: get::<Option<f64>>(row, "energy_j")?.map(Joules::new),
         by_device: Vec::new(),
     })
 }
@@ -274,7 +274,7 @@ fn add_device_phases(
         |row| {
             let phase = DevicePhase {
                 time: Seconds::new(get(row, "time_s")?),
-                energy: Joules::new(get(row, "energy_j")?),
+                energy: get::<Option<f64>>(row, "energy_j")?.map(Joules::new),
             };
             Ok((get::<i64>(row, "position")? as usize, phase))
         },

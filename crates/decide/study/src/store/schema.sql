@@ -54,7 +54,7 @@ CREATE TABLE run_phase (
     position INTEGER NOT NULL,
     name     TEXT NOT NULL,
     time_s   REAL NOT NULL,
-    energy_j REAL NOT NULL,
+    energy_j REAL,
     PRIMARY KEY (run, position)
 ) WITHOUT ROWID;
 
@@ -64,7 +64,7 @@ CREATE TABLE run_device_phase (
     position INTEGER NOT NULL,
     device   INTEGER NOT NULL,
     time_s   REAL NOT NULL,
-    energy_j REAL NOT NULL,
+    energy_j REAL,
     PRIMARY KEY (run, position, device)
 ) WITHOUT ROWID;
 

@@ -83,7 +83,10 @@ pub(super) fn check_run(run: &RunRecord) -> Result<(), String> {
     }
     for phase in &result.phases {
         possible("time of a phase", phase.time.get())?;
-        possible("energy of a phase", phase.energy.get())?;
+        possible(
+            "energy of a phase",
+            phase.energy.map_or(0.0, |energy| energy.get()),
+        )?;
     }
     match result.values.values().all(|value| value.is_finite()) {
         true => Ok(()),

@@ -223,7 +223,10 @@ fn insert_result(transaction: &Transaction<'_>, id: i64, result: &RunResult) -> 
             device.method,
         ])?;
     }
-    for (position, phase) in result.phases.iter().enumerate() {
+    let takes_unknown = takes_unknown_phase_energy(transaction)?;
+    let phases = result.phases.iter();
+    let phases = phases.filter(|phase| takes_unknown || has_all_energies(phase));
+    for (position, phase) in phases.enumerate() {
         let mut insert =
             transaction.prepare_cached("INSERT INTO run_phase VALUES (?1, ?2, ?3, ?4, ?5)")?;
         insert.execute(params![
@@ -231,7 +234,7 @@ fn insert_result(transaction: &Transaction<'_>, id: i64, result: &RunResult) -> 
             position as i64,
             phase.name,
             phase.time.get(),
-            phase.energy.get(),
+            phase.energy.map(|energy| energy.get()),
         ])?;
         insert_phase_by_device(transaction, id, position, phase)?;
     }
@@ -240,6 +243,20 @@ fn insert_result(transaction: &Transaction<'_>, id: i64, result: &RunResult) -> 
         insert.execute(params![id, name, value])?;
     }
     Ok(())
+}
+
+/// Whether the database stores phases whose energy is unknown. Studies of earlier versions do not; such phases are left
+/// out there.
+fn takes_unknown_phase_energy(transaction: &Transaction<'_>) -> Result<bool> {
+    let mut required = transaction.prepare_cached(
+        "SELECT \"notnull\" FROM pragma_table_info('run_phase') WHERE name = 'energy_j'",
+    )?;
+    required.query_row([], |row| Ok(!row.get::<_, bool>(0)?))
+}
+
+/// Whether the energy of a phase is known, together and on each GPU.
+fn has_all_energies(phase: &PhaseResult) -> bool {
+    phase.energy.is_some() && phase.by_device.iter().all(|one| one.energy.is_some())
 }
 
 /// Inserts a phase on each GPU of the job. In a study of an earlier version, which lacks the table, this is left out.
@@ -260,7 +277,7 @@ fn insert_phase_by_device(
             position as i64,
             device as i64,
             one.time.get(),
-            one.energy.get(),
+            one.energy.map(|energy| energy.get()),
         ])?;
     }
     Ok(())

@@ -20,7 +20,9 @@ pub use counter_steps::{CounterChange, CounterStep, CounterSteps};
 pub use energy::{Check, CheckedEnergy, Energy, EnergyError, Note};
 pub use estimator::EnergyEstimator;
 pub use integrate::{Integral, find_holes};
-pub use phases::{Attribution, AttributionError, PhaseEnergy, PhaseRecord, PhaseSpan, Timeline};
+pub use phases::{
+    Attribution, AttributionError, PhaseEnergy, PhaseRecord, PhaseSpan, PhaseTime, Timeline,
+};
 pub use readings::{
     CounterReading, Gap, GapReason, PolledPower, PowerSample, Response, SensorModel, Span, Trace,
     WindowSensor,

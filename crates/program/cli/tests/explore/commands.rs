@@ -299,3 +299,37 @@ fn a_cap_that_the_board_does_not_enforce_is_recorded_with_its_reason() {
         );
     }
 }
+
+#[test]
+fn times_of_phases_are_known_where_their_energy_is_not() {
+    let host = TestHost::new("titan_x_pascal:2");
+    let folder = tempfile::tempdir().unwrap();
+    let program = env!("CARGO_BIN_EXE_sweetspot");
+    let job = "sim-workload --network caffenet --ranks {gpus} --batch {batch} --items 256";
+    let args = words("--gpus 2 --axis batch=64,128 --repeat 1 --settle 100ms --study st --");
+    let output = sweep(
+        &host,
+        folder.path(),
+        &[&args[..], &[program], &words(job)].concat(),
+    );
+    let said = text(&output.stderr) + &text(&output.stdout);
+    assert!(output.status.success(), "{said}");
+    assert!(
+        said.contains("No energy by phase where it is `-`"),
+        "{said}"
+    );
+    let study = exported_study(folder.path(), "st");
+    for point in study["points"].as_array().unwrap() {
+        let (forward, batch) = (&point["phases"]["forward"], &point["batch"]);
+        assert!(forward.get("energy_j").is_none(), "{point}");
+        let reason = point["phases_refused"].as_str().unwrap();
+        assert!(reason.contains("readings"), "{reason}");
+        let (share, whole) = (number(&forward["time_s"]), number(&point["time_s"]["mean"]));
+        assert!(share > 0.0 && share < whole, "{point}");
+        let each = forward["time_by_device_s"].as_object().unwrap();
+        assert_eq!(each.len(), 2, "{point}");
+        assert!(number(&batch["phases"]["backward"]["time_s"]) > 0.0);
+    }
+    let shown = text(&output.stdout);
+    assert!(shown.contains("forward"), "{shown}");
+}

@@ -158,7 +158,7 @@ pub fn hostile() -> StudyBuilder {
             run.phases = vec![PhaseResult {
                 name: HOSTILE.to_owned(),
                 time: Seconds::new(1.0),
-                energy: Joules::new(2.0),
+                energy: Some(Joules::new(2.0)),
                 by_device: Vec::new(),
             }];
             Some(RunEnding::Done(run))
@@ -196,7 +196,7 @@ fn long_names() -> StudyBuilder {
                 .map(|name| PhaseResult {
                     name: long(name),
                     time: Seconds::new(1.0),
-                    energy: Joules::new(2.0),
+                    energy: Some(Joules::new(2.0)),
                     by_device: Vec::new(),
                 })
                 .into();

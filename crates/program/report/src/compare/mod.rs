@@ -61,7 +61,7 @@ impl ComparedQuantity {
             Self::TimePerItem => time / items?,
             Self::EnergyPerItem => energy()? / items?,
             Self::PhaseTime(name) => phase(name)?.time.get() / items.unwrap_or(1.0),
-            Self::PhaseEnergy(name) => phase(name)?.energy.get() / items.unwrap_or(1.0),
+            Self::PhaseEnergy(name) => phase(name)?.energy?.get() / items.unwrap_or(1.0),
         };
         value.is_finite().then_some(value)
     }

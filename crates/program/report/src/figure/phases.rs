@@ -22,34 +22,36 @@ pub fn phases(view: &StudyView<'_>) -> Option<Figure> {
         return None;
     }
     let shown = phases_to_show(&points);
-    let chart =
-        |title: &str, unit: &str, scale: f64, of: &dyn Fn(&sweetspot_study::PhaseResult) -> f64| {
-            let bars = points.iter().map(|(label, point)| Bar {
-                label: label.clone(),
-                parts: point
-                    .phases()
-                    .iter()
-                    .filter(|phase| shown.contains(&phase.name))
-                    .map(|phase| {
-                        let value = of(phase);
-                        let value = if value.is_finite() {
-                            value.max(0.0)
-                        } else {
-                            0.0
-                        };
-                        let amount = format_amount(value, unit);
-                        let text = format!("{label}\n{} {amount}", phase.name);
-                        (phase.name.clone(), value * scale, text)
-                    })
-                    .collect(),
-            });
-            Chart {
-                title: title.to_owned(),
-                x: ChartAxis::from_zero(title.to_owned()),
-                bars: bars.collect(),
-                ..Chart::default()
-            }
-        };
+    let chart = |title: &str,
+                 unit: &str,
+                 scale: f64,
+                 of: &dyn Fn(&sweetspot_study::PhaseResult) -> Option<f64>| {
+        let bars = points.iter().map(|(label, point)| Bar {
+            label: label.clone(),
+            parts: point
+                .phases()
+                .iter()
+                .filter(|phase| shown.contains(&phase.name))
+                .filter_map(|phase| {
+                    let value = of(phase)?;
+                    let value = if value.is_finite() {
+                        value.max(0.0)
+                    } else {
+                        0.0
+                    };
+                    let amount = format_amount(value, unit);
+                    let text = format!("{label}\n{} {amount}", phase.name);
+                    Some((phase.name.clone(), value * scale, text))
+                })
+                .collect(),
+        });
+        Chart {
+            title: title.to_owned(),
+            x: ChartAxis::from_zero(title.to_owned()),
+            bars: bars.collect(),
+            ..Chart::default()
+        }
+    };
     Some(Figure {
         id: "phases".to_owned(),
         title: "Phases".to_owned(),
@@ -61,10 +63,13 @@ pub fn phases(view: &StudyView<'_>) -> Option<Figure> {
                 "Mean time and energy of each phase, for the rows of the table. Energy is that of the job's GPUs: the energy of {other} is known only for whole runs."
             ),
         },
-        charts: vec![
-            chart("Time [s]", "s", 1.0, &|phase| phase.time.get()),
-            chart("Energy [kJ]", "J", 1e-3, &|phase| phase.energy.get()),
-        ],
+        charts: [
+            chart("Time [s]", "s", 1.0, &|phase| Some(phase.time.get())),
+            chart("Energy [kJ]", "J", 1e-3, &|phase| Some(phase.energy?.get())),
+        ]
+        .into_iter()
+        .filter(|chart| chart.bars.iter().any(|bar| !bar.parts.is_empty()))
+        .collect(),
     })
 }
 
@@ -74,7 +79,7 @@ fn phases_to_show(points: &[(String, &Point)]) -> HashSet<String> {
     const MAX_PHASES: usize = 40;
     let mut times: BTreeMap<String, f64> = BTreeMap::new();
     for phase in points.iter().flat_map(|(_, point)| point.phases()) {
-        if phase.time.get() > 0.0 || phase.energy.get() > 0.0 {
+        if phase.time.get() > 0.0 || phase.energy.is_some_and(|energy| energy.get() > 0.0) {
             *times.entry(phase.name).or_default() += phase.time.get();
         }
     }

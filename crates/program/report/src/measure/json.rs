@@ -81,16 +81,8 @@ fn observer_json(cost: &ObserverCost) -> document::ObserverCost {
 
 /// Makes the entry of one run.
 fn run_json(measurement: &Measurement, run: &RunMeasurement) -> document::Run {
-    let (phases, phases_refused) = match &run.phases {
-        None => (None, None),
-        Some(Ok(phases)) => (Some(phases), None),
-        Some(Err(problem)) => (None, Some(problem.clone())),
-    };
-    let phases = phases.map(|phases| {
-        let phases = phases.iter();
-        let named = phases.map(|phase| (phase.name.clone(), phase_json(phase)));
-        named.collect()
-    });
+    let phases = run.phases.iter();
+    let phases = phases.map(|phase| (phase.name.clone(), phase_json(phase)));
     let energy_per_item = run
         .items
         .zip(run.counted_energy())
@@ -112,8 +104,8 @@ fn run_json(measurement: &Measurement, run: &RunMeasurement) -> document::Run {
             parts: host.parts.iter().map(|one| device(one, run)).collect(),
         }),
         node: run.node.as_ref().map(|node| node_json(node, run.time)),
-        phases,
-        phases_refused,
+        phases: (!run.phases.is_empty()).then(|| phases.collect()),
+        phases_refused: run.phase_problem.clone(),
         items: run.items,
         items_per_s: run.items.map(|items| items / run.time.get()),
         energy_per_item_j: energy_per_item.map(|(items, energy)| energy.value.get() / items),
@@ -211,9 +203,9 @@ fn energy(energy: &Energy) -> document::EnergyByMethod {
 /// Makes the entry of one phase.
 fn phase_json(phase: &PhaseSummary) -> document::Phase {
     document::Phase {
-        energy: total(&phase.energy),
+        energy: phase.energy.as_ref().map(total),
         time_s: phase.time.get(),
-        power_w: phase.power.get(),
+        power_w: phase.power.map(|power| power.get()),
         count: phase.count,
     }
 }

@@ -38,8 +38,10 @@ pub fn measurement_text(measurement: &Measurement) -> Text {
             if let Some(limits) = runs.last().and_then(limit_sentences) {
                 parts.push(format!("Of the last run: {limits}").into());
             }
-            if let Some(phases) = runs.last().and_then(phases) {
-                parts.extend([Text::from("Of the last run:"), phases]);
+            let phases = runs.last().map(phases).unwrap_or_default();
+            if !phases.is_empty() {
+                parts.push(Text::from("Of the last run:"));
+                parts.extend(phases);
             }
         }
     }
@@ -283,15 +285,14 @@ fn idle_sentence(measurement: &Measurement, run: &RunMeasurement) -> Option<Stri
     ))
 }
 
-/// Makes the table of phases, or says why their energy is unknown.
-fn phases(run: &RunMeasurement) -> Option<Text> {
-    match run.phases.as_ref()? {
-        Err(problem) => {
-            let text = format!("No energy by phase: {problem}");
-            Some(Line::with_introduction(Role::Warning, &text).into())
-        }
-        Ok(phases) => Some(phase_table(phases).into()),
-    }
+/// Makes the table of phases and says why their energy is unknown, if it is; empty without phases.
+fn phases(run: &RunMeasurement) -> Vec<Text> {
+    let problem = run.phase_problem.iter().map(|problem| {
+        let text = format!("No energy by phase: {problem}");
+        Text::from(Line::with_introduction(Role::Warning, &text))
+    });
+    let table = (!run.phases.is_empty()).then(|| phase_table(&run.phases).into());
+    problem.chain(table).collect()
 }
 
 /// Makes the table of phases.
@@ -306,9 +307,10 @@ fn phase_table(phases: &[PhaseSummary]) -> Table {
         "Whole run\n[s]",
         "Whole run\n[J]",
     ]);
+    let known = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
     for phase in phases {
         let times = phase.count.max(1) as f64;
-        let (low, high) = phase.energy.interval95;
+        let energy = phase.energy.map(|energy| energy.value);
         rows.push(vec![
             phase.name.clone(),
             match phase.count {
@@ -316,23 +318,27 @@ fn phase_table(phases: &[PhaseSummary]) -> Table {
                 count => count.to_string(),
             },
             format!("{:.3}", phase.time.get() * 1e3 / times),
-            format!("{:.4}", phase.energy.value.get() / times),
-            watts(phase.power),
-            power_interval(phase, low, high),
+            known(energy.map(|energy| format!("{:.4}", energy.get() / times))),
+            known(phase.power.map(watts)),
+            known(power_interval(phase)),
             format!("{:.3}", phase.time.get()),
-            joules(phase.energy.value),
+            known(energy.map(joules)),
         ]);
     }
     rows
 }
 
-/// Returns the confidence interval of a phase's power, in proportion to the interval of its energy.
-fn power_interval(phase: &PhaseSummary, low: Joules, high: Joules) -> String {
-    if phase.energy.value <= Joules::ZERO {
-        return format!("{} - {}", watts(low / phase.time), watts(high / phase.time));
+/// Returns the confidence interval of a phase's power, in proportion to the interval of its energy; `None` if the energy
+/// is unknown.
+fn power_interval(phase: &PhaseSummary) -> Option<String> {
+    let (energy, power) = (phase.energy?, phase.power?);
+    let (low, high) = energy.interval95;
+    if energy.value <= Joules::ZERO {
+        let (low, high) = (low / phase.time, high / phase.time);
+        return Some(format!("{} - {}", watts(low), watts(high)));
     }
-    let part = |energy: Joules| watts(phase.power * (energy / phase.energy.value));
-    format!("{} - {}", part(low), part(high))
+    let part = |end: Joules| watts(power * (end / energy.value));
+    Some(format!("{} - {}", part(low), part(high)))
 }
 
 /// Makes the table with a row for each run.

@@ -31,20 +31,21 @@ pub(super) fn scaling(study: &Study, point: &Point) -> Option<document::Scaling>
 
 /// Makes the entries of phases; `uuids` are those of the job's devices, or empty to leave out what each device did.
 pub(super) fn phases(phases: &[PhaseResult], uuids: &[String]) -> Named<document::Phase> {
-    let each = |phase: &PhaseResult, value: fn(&DevicePhase) -> f64| -> Named<f64> {
+    let each = |phase: &PhaseResult, value: fn(&DevicePhase) -> Option<f64>| -> Named<f64> {
         let devices = phase.by_device.iter().zip(uuids);
         let is_shared = phase.by_device.len() > 1;
         devices
             .filter(|_| is_shared)
-            .map(|(one, uuid)| (uuid.clone(), value(one)))
+            .filter_map(|(one, uuid)| Some((uuid.clone(), value(one)?)))
             .collect()
     };
+    let power = |phase: &PhaseResult| Some((phase.energy? / phase.time).get());
     let entry = |phase: &PhaseResult| document::Phase {
         time_s: phase.time.get(),
-        energy_j: phase.energy.get(),
-        power_w: Some((phase.energy / phase.time).get()).filter(|power| power.is_finite()),
-        time_by_device_s: each(phase, |one| one.time.get()),
-        energy_by_device_j: each(phase, |one| one.energy.get()),
+        energy_j: phase.energy.map(|energy| energy.get()),
+        power_w: power(phase).filter(|power| power.is_finite()),
+        time_by_device_s: each(phase, |one| Some(one.time.get())),
+        energy_by_device_j: each(phase, |one| Some(one.energy?.get())),
     };
     let named = phases
         .iter()

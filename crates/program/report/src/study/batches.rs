@@ -6,7 +6,7 @@ use sweetspot_study::{Axis, BatchCosts, PhaseResult, Point, Study, WAITING_PHASE
 
 use crate::settings::{cell, heading};
 use crate::table::Table;
-use crate::text::Text;
+use crate::text::{Role, Text};
 
 /// The number of configurations that the tables show; the documents have all.
 const MAX_ROWS: usize = 36;
@@ -22,6 +22,7 @@ pub(crate) fn batch_tables(study: &Study) -> Vec<Text> {
         parts.push(Text::from(format!("{title}:")));
         parts.push(table.into());
     }
+    parts.extend(unknown_phase_energy(shown));
     if shown.len() < points.len() {
         let more = points.len() - shown.len();
         let text = format!(
@@ -30,6 +31,18 @@ pub(crate) fn batch_tables(study: &Study) -> Vec<Text> {
         parts.push(Text::from(text));
     }
     parts
+}
+
+/// Says why the energy of phases is unknown at some points; `None` if it is known.
+fn unknown_phase_energy(points: &[&Point]) -> Option<Text> {
+    let mut problems = points.iter().filter_map(|point| point.phase_problem());
+    let first = problems.next()?;
+    let more = match problems.count() {
+        0 => String::new(),
+        count => format!(" ({} configurations)", count + 1),
+    };
+    let text = format!("No energy by phase where it is `-`{more}: {first}.");
+    Some(Text::from(text).with_role(Role::Warning))
 }
 
 /// The same tables with all configurations, each with its title.
@@ -108,12 +121,12 @@ fn costs_of_a_batch(study: &Study, points: &[&Point]) -> Option<Table> {
         for name in &phases {
             let phase = costs.phase(name);
             cells.push(number(phase.map(|phase| 1e3 * phase.time.get())));
-            cells.push(number(phase.map(|phase| phase.energy.get())));
+            cells.push(number(phase.and_then(|phase| Some(phase.energy?.get()))));
         }
         if waits {
             let waiting = costs.waiting();
             cells.push(number(waiting.map(|one| 1e3 * one.time.get())));
-            cells.push(number(waiting.map(|one| one.energy.get())));
+            cells.push(number(waiting.and_then(|one| Some(one.energy?.get()))));
         }
         cells.push(number(Some(1e3 * costs.time.get())));
         cells.push(number(costs.energy.map(|energy| energy.get())));

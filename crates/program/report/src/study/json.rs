@@ -287,6 +287,7 @@ fn results(
         energy_per_item_j: finite(per_item),
         values: values.map(|(name, value)| (name, value.mean)).collect(),
         phases: batch_json::phases(&point.phases(), &uuids),
+        phases_refused: point.phase_problem().map(str::to_owned),
         batch: batch_json::batch(study, point),
         waiting_energy_share: study.waiting_share(point).map(Ratio::get),
         scaling: batch_json::scaling(study, point),

@@ -4,7 +4,7 @@ use sweetspot_control::slo::{LatencyKind, Slo};
 use sweetspot_device::{Descriptor, SensorKind};
 use sweetspot_measure::DeviceRecording;
 use sweetspot_measure::math::{
-    Attribution, CheckedEnergy, EnergyEstimator, Gap, GapReason, Note, Span,
+    CheckedEnergy, EnergyEstimator, Gap, GapReason, Note, PhaseEnergy, PhaseTime, Span, Timeline,
 };
 use sweetspot_quantity::{Joules, Seconds};
 use sweetspot_workload::CommandExit;
@@ -97,6 +97,7 @@ pub fn evaluate_with_others(
             limit: load_limit(recorded, &energy, &window),
             energy,
             phases: None,
+            phase_times: Vec::new(),
         }
     });
     (measured, others.collect())
@@ -166,12 +167,14 @@ fn evaluate_run(
         .enumerate()
         .map(|(index, (device, (recorded, estimator)))| {
             let phases = reports.phases_of(index, devices.len());
+            let times = phases.map(|phases| Timeline::new(phases, &window).phase_times());
             let energy = window_energy(request, estimator, &window);
             DeviceRun {
                 device: device.clone(),
                 limit: load_limit(recorded, &energy, &window),
                 energy,
                 phases: phases.map(|phases| estimator.phases(phases, &window)),
+                phase_times: times.unwrap_or_default(),
             }
         })
         .collect();
@@ -198,6 +201,13 @@ fn evaluate_run(
     let above_idle = energy
         .zip(idle)
         .map(|(energy, idle)| subtract_idle(energy, idle, window.length()));
+    let rank_problem = reports.rank_problem(devices.len());
+    let phase_problem = rank_problem.or_else(|| phase_problem(&device_runs));
+    let times: Vec<Vec<PhaseTime>> = match device_runs.iter().all(|one| one.phases.is_none()) {
+        true => reports.phase_times_of_ranks(&window),
+        false => device_runs.iter().map(times_of_device).collect(),
+    };
+    let phases = summarise_phases(&times, &device_runs, phase_problem.is_none());
     let measured = RunMeasurement {
         time: window.length(),
         run_time: run.span.length(),
@@ -208,10 +218,8 @@ fn evaluate_run(
         node: None,
         energy_of: request.energy_of,
         window,
-        phases: match reports.rank_problem(devices.len()) {
-            Some(problem) => Some(Err(problem)),
-            None => summarise_phases(&device_runs),
-        },
+        phases,
+        phase_problem,
         disagreement,
         devices: device_runs,
         items: reports.items(&window),
@@ -304,43 +312,64 @@ fn energy_warnings(name: &str, measured: &CheckedEnergy, window: &Span) -> Vec<S
     all.collect()
 }
 
-/// The phases of all devices together; an error if the phases of one device are unknown; `None` without
-/// phases.
-fn summarise_phases(devices: &[DeviceRun]) -> Option<Result<Vec<PhaseSummary>, String>> {
-    let mut attributions: Vec<&Attribution> = Vec::new();
-    for device in devices {
-        match device.phases.as_ref()? {
-            Ok(attribution) => attributions.push(attribution),
-            Err(problem) => return Some(Err(problem.to_string())),
-        }
-    }
-    // A rank may have phases that the others do not.
+/// Why the energy of phases is unknown; `None` if it is known for all devices, or no phase is marked.
+fn phase_problem(devices: &[DeviceRun]) -> Option<String> {
+    let attributions = devices.iter().filter_map(|device| device.phases.as_ref());
+    let mut problems = attributions.filter_map(|attribution| attribution.as_ref().err());
+    problems.next().map(ToString::to_string)
+}
+
+/// The times of phases on one device: those that its energies belong to, or else those that the marks tell.
+fn times_of_device(device: &DeviceRun) -> Vec<PhaseTime> {
+    let Some(Ok(attribution)) = &device.phases else {
+        return device.phase_times.clone();
+    };
+    let all = attribution.phases.iter().chain([&attribution.other]);
+    let time = |phase: &PhaseEnergy| PhaseTime {
+        name: phase.name.clone(),
+        time: phase.time,
+        count: phase.count,
+    };
+    all.map(time).collect()
+}
+
+/// The phases of all devices together, from their times on each device or rank. `has_energy` says that the energies of
+/// phases on all devices are known.
+fn summarise_phases(
+    times: &[Vec<PhaseTime>],
+    devices: &[DeviceRun],
+    has_energy: bool,
+) -> Vec<PhaseSummary> {
+    // A rank may have phases that the others do not; the time outside all phases comes last.
     let mut names: Vec<&str> = Vec::new();
-    for phase in attributions.iter().flat_map(|one| &one.phases) {
+    let named = times.iter().filter_map(|all| all.split_last());
+    let (others, named): (Vec<_>, Vec<_>) = named.unzip();
+    for phase in named.into_iter().flatten().chain(others) {
         if !names.contains(&phase.name.as_str()) {
             names.push(&phase.name);
         }
     }
-    names.push(&attributions.first()?.other.name);
     let summaries = names.into_iter().map(|name| {
-        let same = || {
-            attributions.iter().filter_map(|attribution| {
-                let mut all = attribution.phases.iter().chain([&attribution.other]);
-                all.find(|other| other.name == name)
-            })
-        };
-        let parts: Vec<_> = same().map(|one| (one.energy, one.interval95)).collect();
+        let same = || times.iter().flatten().filter(|phase| phase.name == name);
+        let energies: Vec<&PhaseEnergy> = devices
+            .iter()
+            .filter_map(|device| device.phase_energy(name))
+            .collect();
+        let parts: Vec<_> = energies
+            .iter()
+            .map(|one| (one.energy, one.interval95))
+            .collect();
         PhaseSummary {
             name: name.to_owned(),
             time: same().fold(Seconds::ZERO, |time, one| time.max(one.time)),
             count: same().map(|one| one.count).max().unwrap_or(0),
-            power: same().map(|one| one.power).sum(),
-            energy: TotalEnergy::sum(&parts),
+            power: has_energy.then(|| energies.iter().map(|one| one.power).sum()),
+            energy: has_energy.then(|| TotalEnergy::sum(&parts)),
         }
     });
-    Some(Ok(summaries
+    summaries
         .filter(|phase| phase.time > Seconds::ZERO)
-        .collect()))
+        .collect()
 }
 
 /// The warning that no progress was found in the output although the request says where it is.

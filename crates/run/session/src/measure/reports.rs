@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use sweetspot_device::Moment;
 use sweetspot_link::{Event, Irregularity, Mark, PhasePairing, PhaseSpan, Record};
-use sweetspot_measure::math::{PhaseRecord, Span};
+use sweetspot_measure::math::{PhaseRecord, PhaseTime, Span, Timeline};
 use sweetspot_measure::{ReportTimes, RunWindow};
 use sweetspot_workload::{MetricsEvent, Progress, ProgressCounter, Reporter};
 
@@ -221,6 +221,14 @@ impl Reports {
         let ranks: Vec<u32> = self.phases.keys().copied().flatten().collect();
         let own = (devices > 1 && ranks.len() == devices).then(|| ranks[index]);
         self.phases.get(&own).filter(|phases| !phases.is_empty())
+    }
+
+    /// The times of phases of each rank in the measurement window.
+    pub fn phase_times_of_ranks(&self, window: &Span) -> Vec<Vec<PhaseTime>> {
+        let ranks = self.phases.values();
+        ranks
+            .map(|phases| Timeline::new(phases, window).phase_times())
+            .collect()
     }
 
     /// Why phases cannot be assigned to devices; `None` if they can.

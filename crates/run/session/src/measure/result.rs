@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use sweetspot_control::limit::LoadLimit;
 use sweetspot_control::slo::Slo;
 use sweetspot_device::Descriptor;
-use sweetspot_measure::math::{Attribution, AttributionError, CheckedEnergy};
+use sweetspot_measure::math::{
+    Attribution, AttributionError, CheckedEnergy, PhaseEnergy, PhaseTime,
+};
 use sweetspot_metrics::QuantileRange;
 use sweetspot_quantity::{Joules, Seconds, Watts};
 
@@ -60,6 +62,9 @@ pub struct DeviceRun {
     pub limit: LoadLimit,
     /// The energy of each phase on this device, or why it is unknown; `None` if the command marked no phases.
     pub phases: Option<Result<Attribution, AttributionError>>,
+    /// The time of each phase on this device, which the marks tell even where the energy is unknown; the time outside all
+    /// phases is the last. Empty if the command marked no phases in the measurement window.
+    pub phase_times: Vec<PhaseTime>,
 }
 
 /// The time and energy of a phase, all devices together.
@@ -71,13 +76,20 @@ pub struct PhaseSummary {
     pub time: Seconds,
     /// The number of times that the phase ran.
     pub count: usize,
-    /// The mean power during the phase, summed over the devices.
-    pub power: Watts,
-    /// The energy of all devices in the phase.
-    pub energy: TotalEnergy,
+    /// The mean power during the phase, summed over the devices; `None` if the energy is unknown.
+    pub power: Option<Watts>,
+    /// The energy of all devices in the phase; `None` if the readings do not tell the phases apart.
+    pub energy: Option<TotalEnergy>,
 }
 
 impl DeviceRun {
+    /// The energy of a phase on this device; `None` if it is unknown, or the device did not have the phase.
+    pub fn phase_energy(&self, name: &str) -> Option<&PhaseEnergy> {
+        let attribution = self.phases.as_ref()?.as_ref().ok()?;
+        let mut all = attribution.phases.iter().chain([&attribution.other]);
+        all.find(|phase| phase.name == name)
+    }
+
     /// The time that the device's energy covers, if that is less than the measurement window of length `window`.
     pub fn partial_time(&self, window: Seconds) -> Option<Seconds> {
         let energy = &self.energy.as_ref().ok()?.energy;
@@ -110,8 +122,10 @@ pub struct RunMeasurement {
     pub window: Span,
     /// The energy above that which the idle devices would have used; `None` if idle power was not measured.
     pub above_idle: Option<TotalEnergy>,
-    /// The phases, or why they are unknown; `None` if the command marked none.
-    pub phases: Option<Result<Vec<PhaseSummary>, String>>,
+    /// The phases that the command marked in the measurement window.
+    pub phases: Vec<PhaseSummary>,
+    /// Why the energy of the phases is unknown; `None` if it is known or the command marked no phases.
+    pub phase_problem: Option<String>,
     /// Why the reports of the command's ranks are not those of one whole job; `None` if they agree.
     pub disagreement: Option<String>,
     /// The items done in the measurement window; `None` if the command reported no progress.

@@ -50,6 +50,7 @@ impl Surroundings<'_> {
                         limit: load_limit(recorded, &energy, &run.window),
                         energy,
                         phases: None,
+                        phase_times: Vec::new(),
                     }
                 })
                 .collect();

@@ -9,15 +9,15 @@ use sweetspot_measure::math::Span;
 use sweetspot_measure::{DeviceRecording, Sampler};
 use sweetspot_quantity::{Joules, Seconds, Watts};
 use sweetspot_study::{
-    DeviceEnergy, DevicePhase, Energies, Energy, Failure, PhaseResult, RunEnding, RunRecord,
-    RunResult, Status, StudyError, write_atomically, write_samples,
+    DeviceEnergy, DevicePhase, Energies, Energy, Failure, NO_PHASE_ENERGY, PhaseResult, RunEnding,
+    RunRecord, RunResult, Status, StudyError, write_atomically, write_samples,
 };
 use sweetspot_workload::CommandExit;
 
 use crate::SessionError;
 use crate::measure::{
-    DeviceRun, MeasureRequest, MeasuredRun, RunMeasurement, TotalEnergy, evaluate_with_others,
-    series,
+    DeviceRun, MeasureRequest, MeasuredRun, PhaseSummary, RunMeasurement, TotalEnergy,
+    evaluate_with_others, series,
 };
 use crate::node::{NodeMeters, node_energy};
 
@@ -78,10 +78,8 @@ impl UnfinishedRun {
             evaluate_with_others(&self.request, job, others, &recorded, &self.run);
         let mut record = self.record;
         record.warnings.extend(measured.warnings.iter().cloned());
-        if let Some(Err(problem)) = &measured.phases {
-            record
-                .warnings
-                .push(format!("no energy by phase: {problem}"));
+        if let Some(problem) = &measured.phase_problem {
+            record.warnings.push(format!("{NO_PHASE_ENERGY}{problem}"));
         }
         // The time and energy of ranks that do not work together are not those of the configuration.
         record.end = match &measured.disagreement {
@@ -206,33 +204,35 @@ fn run_result(measured: &RunMeasurement, others: &[DeviceRun], host: &[DeviceRun
 
 /// Converts the phases of a measurement to those of a study's result.
 fn phase_results(measured: &RunMeasurement) -> Vec<PhaseResult> {
-    let Some(Ok(phases)) = &measured.phases else {
-        return Vec::new();
+    let phases = measured.phases.iter();
+    let result = |phase: &PhaseSummary| PhaseResult {
+        name: phase.name.clone(),
+        time: phase.time,
+        energy: phase.energy.map(|energy| energy.value),
+        by_device: phase_by_device(&measured.devices, &phase.name),
     };
-    phases
-        .iter()
-        .map(|phase| PhaseResult {
-            name: phase.name.clone(),
-            time: phase.time,
-            energy: phase.energy.value,
-            by_device: phase_by_device(&measured.devices, &phase.name),
-        })
-        .collect()
+    phases.map(result).collect()
 }
 
-/// A phase on each GPU of the job; empty if it is unknown for one of them.
+/// A phase on each GPU of the job; empty if it is unknown which phases one of them had.
 fn phase_by_device(devices: &[DeviceRun], name: &str) -> Vec<DevicePhase> {
+    if devices.iter().any(|device| device.phase_times.is_empty()) {
+        return Vec::new();
+    }
     let of_device = |device: &DeviceRun| {
-        let attribution = device.phases.as_ref()?.as_ref().ok()?;
-        let mut all = attribution.phases.iter().chain([&attribution.other]);
-        let found = all.find(|phase| phase.name == name);
-        Some(DevicePhase {
-            time: found.map_or(Seconds::ZERO, |phase| phase.time),
-            energy: found.map_or(Joules::ZERO, |phase| phase.energy),
-        })
+        let mut marked = device.phase_times.iter();
+        let marked = marked.find(|phase| phase.name == name);
+        let is_known = matches!(device.phases, Some(Ok(_)));
+        let energy = device.phase_energy(name);
+        let time = energy.map(|phase| phase.time);
+        DevicePhase {
+            time: time
+                .or(marked.map(|phase| phase.time))
+                .unwrap_or(Seconds::ZERO),
+            energy: is_known.then(|| energy.map_or(Joules::ZERO, |phase| phase.energy)),
+        }
     };
-    let all: Option<Vec<DevicePhase>> = devices.iter().map(of_device).collect();
-    all.unwrap_or_default()
+    devices.iter().map(of_device).collect()
 }
 
 /// Texts, in lower case, by which a program's output shows that it ran out of device memory.

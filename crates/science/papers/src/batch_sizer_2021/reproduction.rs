@@ -91,7 +91,7 @@ impl Workload {
 fn power_while_computing(point: &Point) -> Option<f64> {
     let phases = point.phases();
     let forward = phases.iter().find(|phase| phase.name == "forward")?;
-    Some((forward.energy / forward.time).get()).filter(|power| power.is_finite())
+    Some((forward.energy? / forward.time).get()).filter(|power| power.is_finite())
 }
 
 /// Runs the sweeps and jobs of the paper and compares the results with its tables and text.

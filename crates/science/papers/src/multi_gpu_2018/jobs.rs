@@ -75,7 +75,8 @@ impl JobMeasurement {
             let own = costs
                 .phase(name)
                 .and_then(|phase| phase.by_device.get(device));
-            own.map_or(0.0, |one| one.energy.get())
+            own.and_then(|one| one.energy)
+                .map_or(0.0, |energy| energy.get())
         };
         Self::new((gpu, network, gpus, costs.batch), time, energy)
     }

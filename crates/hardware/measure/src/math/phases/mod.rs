@@ -17,7 +17,7 @@ use self::design::{
     Lag, Row, means_between_steps, means_of_windows, rows_of_means, rows_of_samples,
 };
 pub use self::record::{PhaseRecord, PhaseSpan};
-pub use self::result::{Attribution, AttributionError, PhaseEnergy};
+pub use self::result::{Attribution, AttributionError, PhaseEnergy, PhaseTime};
 use self::solve::{NormalEquations, blocks};
 pub use self::spans::Timeline;
 use super::energy::{Energy, Z95};

@@ -5,6 +5,17 @@ use sweetspot_quantity::{Joules, Seconds, Watts};
 
 use crate::math::{Energy, EnergyError, Response};
 
+/// The time of one phase, which its marks tell.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PhaseTime {
+    /// The phase's name; `other` is the time outside all phases.
+    pub name: String,
+    /// The time spent in the phase within the measurement window, without phases nested in it.
+    pub time: Seconds,
+    /// How often the phase occurred in the measurement window; 0 for `other`.
+    pub count: usize,
+}
+
 /// The energy of one phase.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PhaseEnergy {

@@ -4,7 +4,9 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 use sweetspot_device::Moment;
+use sweetspot_quantity::Seconds;
 
+use super::PhaseTime;
 use super::record::{NO_PHASE, NumberedSpan, PhaseRecord, Stretch};
 use crate::math::Span;
 
@@ -66,6 +68,18 @@ impl Timeline {
             timeline.add_sums(stretch, window, index);
         }
         timeline
+    }
+
+    /// The time of each phase, and last that of no phase; empty if no phase is in the window.
+    pub fn phase_times(&self) -> Vec<PhaseTime> {
+        let named = self.names.iter().map(String::as_str);
+        let names = named.chain([super::NO_PHASE]).enumerate();
+        let all = names.map(|(index, name)| PhaseTime {
+            name: name.to_owned(),
+            time: Seconds::new(self.times[index]),
+            count: self.counts.get(index).copied().unwrap_or(0),
+        });
+        all.take_while(|_| !self.names.is_empty()).collect()
     }
 
     /// Appends a piece, and counts its time.
