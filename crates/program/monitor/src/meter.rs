@@ -14,9 +14,8 @@ use sweetspot_quantity::{Seconds, Watts};
 use crate::samples::Samples;
 use crate::timeline::{Timeline, Total, samples_after};
 
-/// The length of a segment while nobody asks. Estimating the energy of a segment costs more than reading the GPU, and
-/// about the same for a long one as for a short one.
-const IDLE_PERIOD: Duration = Duration::from_secs(30);
+/// The length of a segment while nobody asks.
+const IDLE_PERIOD: Duration = Duration::from_secs(16);
 /// The length of a segment while somebody looks.
 const WATCHED_PERIOD: Duration = Duration::from_secs(2);
 /// The time for which somebody who has asked counts as looking.
