@@ -113,8 +113,14 @@ def empty_loop(seconds):
         nvml.nvmlDeviceGetTemperature(device, 0, ctypes.byref(value))
         nvml.nvmlDeviceGetCurrentClocksThrottleReasons(device, ctypes.byref(wide))
 
-    # Period in seconds and call: the sampler's plan with a mark every four seconds.
-    plan = [[1.5, drain], [4.0, drain], [2.0, power], [4.0, auxiliary], [4.0, counter], [4.0, counter], [4.0, counter]]
+    def limits(device):
+        for field in (74, 75, 76):
+            struct = (ctypes.c_uint * 10)(field)
+            nvml.nvmlDeviceGetFieldValues(device, 1, struct)
+
+    # Period in seconds and call: the sampler's plan while nobody asks, with a segment every thirty seconds.
+    plan = [[1.5, drain], [2.0, power], [2.0, limits], [4.0, auxiliary], [12.0, counter]]
+    plan += [[30.0, drain], [30.0, counter], [30.0, counter], [30.0, limits]]
     due = [0.0] * len(plan)
     begun, used = time.monotonic(), time.process_time()
     while time.monotonic() - begun < seconds:

@@ -196,6 +196,13 @@ pub fn listen_tcp(address: &str) -> Result<Vec<TcpListener>, TcpError> {
         .collect()
 }
 
+/// Whether a path is one of the measuring process that programs ask for by themselves. Where there is no such process,
+/// these requests are answered, but they are no offence that the audit log should tell about.
+pub fn is_measuring_path(path: &str) -> bool {
+    matches!(path, "/job" | "/live" | "/metrics" | "/clock" | "/counters")
+        || path.starts_with("/counters/")
+}
+
 /// The path of a file as an argument.
 pub fn path_argument(name: &str, path: &Option<PathBuf>) -> Vec<std::ffi::OsString> {
     let given = path.iter();

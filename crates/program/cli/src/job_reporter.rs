@@ -6,7 +6,7 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
 use sweetspot_document::live::{LiveFigure, LiveJob};
-use sweetspot_monitor::api::request;
+use sweetspot_monitor::api::{ApiError, request};
 use sweetspot_quantity::Seconds;
 use sweetspot_report::setting_text;
 use sweetspot_session::{Status, TuneStatus, service_socket};
@@ -208,8 +208,12 @@ fn start_sender(socket: PathBuf) -> Option<SyncSender<LiveJob>> {
     let (sender, reports) = sync_channel::<LiveJob>(1);
     let send = move || {
         for job in reports {
-            if let Ok(body) = serde_json::to_vec(&job) {
-                let _ = request(&socket, "POST", "/job", &body);
+            let Ok(body) = serde_json::to_vec(&job) else {
+                continue;
+            };
+            if let Err(ApiError::NotFound(reason)) = request(&socket, "POST", "/job", &body) {
+                tracing::info!(reason, "the service does not show this command");
+                return;
             }
         }
     };

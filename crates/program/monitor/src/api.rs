@@ -18,6 +18,9 @@ pub enum ApiError {
         "the service does not run: nothing answers at {0}; install it with `sudo sweetspot serve --install`"
     )]
     NotRunning(String),
+    /// The service has no such path or counter.
+    #[error("{0}")]
+    NotFound(String),
     /// The service refused the request.
     #[error("{0}")]
     Refused(String),
@@ -65,7 +68,10 @@ fn parse_answer(answer: &[u8]) -> Result<String, ApiError> {
                 || format!("the service answered with status {status}"),
                 str::to_owned,
             );
-            Err(ApiError::Refused(message))
+            match status {
+                404 => Err(ApiError::NotFound(message)),
+                _ => Err(ApiError::Refused(message)),
+            }
         }
     }
 }

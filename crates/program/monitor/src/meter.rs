@@ -14,8 +14,7 @@ use sweetspot_quantity::{Seconds, Watts};
 use crate::samples::Samples;
 use crate::timeline::{Timeline, Total, samples_after};
 
-/// The length of a segment while nobody asks. Estimating the energy of a segment costs more than reading the GPU, and
-/// about the same for a long one as for a short one.
+/// The length of a segment while nobody asks.
 const IDLE_PERIOD: Duration = Duration::from_secs(16);
 /// The length of a segment while somebody looks.
 const WATCHED_PERIOD: Duration = Duration::from_secs(2);

@@ -60,12 +60,12 @@ pub struct State {
 impl State {
     /// Begins with GPUs that were opened for this, and a meter that reads the same.
     pub fn new(gpus: Vec<Box<dyn HostDevice>>, meter: Meter, dcgm_names: bool) -> Self {
-        let name = |gpu: &Box<dyn HostDevice>| GpuName {
+        let name = |gpu: &dyn HostDevice| GpuName {
             index: gpu.index(),
             uuid: gpu.descriptor().id.to_string(),
         };
         Self {
-            names: gpus.iter().map(name).collect(),
+            names: gpus.iter().map(|gpu| name(gpu.as_ref())).collect(),
             gpus,
             meter,
             counters: Counters::default(),

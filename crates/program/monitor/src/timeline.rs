@@ -9,6 +9,9 @@ use sweetspot_measure::math::{EnergyEstimator, GapReason, Note, Span, Trace};
 use sweetspot_measure::{Method, MethodChoice};
 use sweetspot_quantity::{Joules, Seconds};
 
+/// A segment that began longer than twice this before the first mark is divided this long before that mark.
+const SHARED_BEFORE: Seconds = Seconds::new(1.5);
+
 /// The energy of a device from the start up to a moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Total {
@@ -93,16 +96,27 @@ impl Timeline {
     /// Adds the segment up to `until`, and returns the totals at the marked moments, each of which lies in it. `trace`
     /// covers the segment, and somewhat more before it.
     pub fn advance(&mut self, trace: &Trace, marks: &[Moment], until: Moment) -> Vec<Total> {
-        let begin = self.until;
         let estimator = EnergyEstimator::new(trace);
-        let at = |moment: Moment| self.total_at(&estimator, begin, moment);
-        let totals = marks.iter().map(|mark| at(*mark)).collect();
-        let mut total = at(until);
+        // The cost of an estimate grows with its window, so many marks after a long segment share the first part of it.
+        if let Some(cut) = marks.first().map(|first| *first + -SHARED_BEFORE)
+            && cut > self.until + SHARED_BEFORE
+        {
+            self.end_segment(&estimator, cut);
+        }
+        let begin = self.until;
+        let at = |mark: &Moment| self.total_at(&estimator, begin, *mark);
+        let totals = marks.iter().map(at).collect();
+        self.end_segment(&estimator, until);
+        totals
+    }
+
+    /// Ends the present segment at a moment.
+    fn end_segment(&mut self, estimator: &EnergyEstimator<'_>, until: Moment) {
+        let mut total = self.total_at(estimator, self.until, until);
         total.segments_variance += total.part_variance;
         total.part_variance = 0.0;
         self.total = total;
         self.until = self.until.max(until);
-        totals
     }
 
     /// The total at a moment within the segment that begins at `begin`.

@@ -8,6 +8,7 @@ use sweetspot_guard::{
 };
 
 use super::{Connection, IsAllowed, Language, MAX_UNREAD, STREAM_PERIOD};
+use crate::monitor::is_measuring_path;
 use crate::requests::Service;
 use crate::zeus_backend::{ZeusBackend, answer_logged};
 use crate::zeusd::{Answer, Response, is_zeusd_path};
@@ -137,6 +138,14 @@ impl Connection {
             self.respond(&Response {
                 close: request.close,
                 ..Response::error(429, &Refusal::TooMany.to_string())
+            });
+            return true;
+        }
+        if service.monitor.is_none() && is_measuring_path(&request.path) {
+            let text = "this service does not measure: start it without --no-monitor";
+            self.respond(&Response {
+                close: request.close,
+                ..Response::error(404, text)
             });
             return true;
         }

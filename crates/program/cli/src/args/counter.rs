@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-/// Measure the energy between two moments with a named counter of the service.
+/// Measure the energy between two moments with a named counter
 ///
 /// The service (`sweetspot serve`) reads the GPUs without pause, so a counter costs nothing while it runs, and any
 /// number of programs can have counters at the same time. A counter belongs to you: other users do not see it. It is

@@ -176,3 +176,40 @@ fn the_measuring_process_has_no_rights_and_its_death_changes_no_lease() {
     drop(alice);
     served.wait_for_cap(0, 300.0);
 }
+
+#[test]
+#[ignore = "needs root"]
+fn python_programs_have_counters() {
+    let served = measured("v100", &[]);
+    let package = served.path("python/sweetspot");
+    std::fs::create_dir_all(&package).unwrap();
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../python/src/sweetspot");
+    for entry in std::fs::read_dir(source).unwrap().map(Result::unwrap) {
+        if entry.path().is_file() {
+            std::fs::copy(entry.path(), package.join(entry.file_name())).unwrap();
+        }
+    }
+    let program = "
+import sweetspot, time
+with sweetspot.Counter('a', devices=[0]) as counter:
+    time.sleep(0.5)
+assert 0.5 < counter.result['time_s'] < 5, counter.result
+assert 10 < counter.average_power_w < 300, counter.result
+assert counter.samples_csv().startswith('time_s,'), counter.samples_csv()
+try:
+    counter.stop()
+except sweetspot.CounterError as error:
+    print(error)
+";
+    let mut python = served.command_as(ALICE, "python3");
+    python
+        .args(["-c", program])
+        .env("PYTHONPATH", served.path("python"));
+    let output = python.output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        text.contains("the counter `a` was stopped already"),
+        "{text}"
+    );
+}

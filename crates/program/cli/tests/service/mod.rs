@@ -7,6 +7,7 @@ mod journal;
 mod kills;
 mod measuring;
 mod measuring_hostile;
+mod measuring_prometheus;
 mod measuring_tcp;
 mod policy_changes;
 mod processors;
