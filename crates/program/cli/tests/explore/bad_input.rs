@@ -23,7 +23,7 @@ fn expect_rejection(output: &Output, folder: &Path, words: &str) {
 fn bad_axes_and_commands_are_rejected_before_any_write() {
     let host = TestHost::new("v100:2");
     let folder = tempfile::tempdir().unwrap();
-    let cases: [(&[&str], &str); 19] = [
+    let cases: [(&[&str], &str); 20] = [
         (&["--power-cap", "", "--", "true"], "the axis `` is empty"),
         (
             &["--power-cap", "300..150:5", "--", "true"],
