@@ -31,7 +31,7 @@ pub struct RealSweep {
     /// The other GPUs of this computer, which are measured but not set.
     pub others: Vec<Gpu>,
     command: Vec<String>,
-    request: MeasureRequest,
+    pub request: MeasureRequest,
     pub settle: Duration,
     pub cool_to: Option<Celsius>,
     pub warmup: u32,
@@ -196,6 +196,7 @@ impl RealSweep {
             options,
             lease,
             signals,
+            first_run_time: None,
             finishing: None,
             recognised: None,
         })
