@@ -240,6 +240,7 @@ mod tests {
             "dvfs_2019",
             "node_power_capping_2023",
             "multi_gpu_2018",
+            "batch_sizer_2021",
             "h200",
         ] {
             let fits = stored_fits(study).unwrap();

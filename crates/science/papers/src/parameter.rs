@@ -5,7 +5,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use sweetspot_sim::{Mode, Workload};
 
-use crate::{PapersError, Profiles, dvfs_2019};
+use crate::{PapersError, Profiles, batch_sizer_2021, dvfs_2019};
 
 /// A parameter that was fitted to a study: a number in one of its profiles.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -138,6 +138,14 @@ impl Profiles {
             let of_study = ParameterProfile::Study(study.to_owned());
             add(of_study, &self.dvfs_2019.fitted, "");
         }
+        if study == batch_sizer_2021::STUDY {
+            let of_study = ParameterProfile::Study(study.to_owned());
+            add(
+                of_study,
+                &batch_sizer_2021::HOST_TIMES.map(str::to_owned),
+                "",
+            );
+        }
         let of_study = format!("@{study}");
         for workload in &self.workloads {
             if workload.name.ends_with(&of_study) {
@@ -157,6 +165,11 @@ impl Profiles {
         let document = match &parameter.profile {
             ParameterProfile::Gpu(name) => document(self.gpus.get(name)),
             ParameterProfile::Node(name) => document(self.nodes.get(name)),
+            ParameterProfile::Study(study) if study == batch_sizer_2021::STUDY => document(
+                batch_sizer_2021::workloads(&mut self.workloads.clone())
+                    .next()
+                    .as_deref(),
+            ),
             ParameterProfile::Study(_) => document(Some(&self.dvfs_2019)),
             ParameterProfile::Workload(..) => {
                 let mut all = self.workloads.iter();
@@ -183,7 +196,7 @@ impl Profiles {
         let mut has_constants = false;
         for (parameter, value) in values {
             profiles.set(parameter, &value)?;
-            has_constants |= matches!(parameter.profile, ParameterProfile::Study(_));
+            has_constants |= matches!(&parameter.profile, ParameterProfile::Study(name) if name == dvfs_2019::STUDY);
         }
         if has_constants {
             dvfs_2019::derive_workloads(&mut profiles)?;
@@ -197,6 +210,11 @@ impl Profiles {
         let changed = match &parameter.profile {
             ParameterProfile::Gpu(name) => replace(self.gpus.get_mut(name), key, value),
             ParameterProfile::Node(name) => replace(self.nodes.get_mut(name), key, value),
+            // The host takes the same time for an item of a data set, whatever the network.
+            ParameterProfile::Study(study) if study == batch_sizer_2021::STUDY => {
+                let mut own = batch_sizer_2021::workloads(&mut self.workloads);
+                own.try_for_each(|profile| replace(Some(profile), key, value))
+            }
             ParameterProfile::Study(_) => replace(Some(&mut self.dvfs_2019), key, value),
             ParameterProfile::Workload(..) => {
                 let mut all = self.workloads.iter_mut();

@@ -50,6 +50,30 @@ impl Profiles {
         })
     }
 
+    /// The profile of a GPU, and a variant of a workload.
+    pub(super) fn gpu_and_workload(
+        &self,
+        gpu: &str,
+        workload: &str,
+        variant: &Variant,
+    ) -> Result<(GpuProfile, Workload), PapersError> {
+        let failed = |reason: String| PapersError::Workload {
+            workload: workload.to_owned(),
+            reason,
+        };
+        let found = self.workloads.iter().find(|known| known.name == workload);
+        let (Some(gpu), Some(found)) = (self.gpus.get(gpu), found) else {
+            return Err(failed("there is no such profile".to_owned()));
+        };
+        let profile = found.profile.with_variant(variant);
+        let profile = profile.map_err(|problem| failed(problem.to_string()))?;
+        let workload = Workload {
+            name: found.name.clone(),
+            profile,
+        };
+        Ok((gpu.clone(), workload))
+    }
+
     /// Prepares a workload of a study on these GPUs for simulation.
     pub(super) fn case(
         &self,

@@ -333,3 +333,20 @@ fn times_of_phases_are_known_where_their_energy_is_not() {
     let shown = text(&output.stdout);
     assert!(shown.contains("forward"), "{shown}");
 }
+
+#[test]
+fn the_time_left_is_that_of_whole_runs() {
+    let host = TestHost::new("v100");
+    let folder = tempfile::tempdir().unwrap();
+    let job = format!("sleep 1.5; exec {}", workload("64").join(" "));
+    let args = "--power-cap 200,300 --repeat 1 --settle 100ms --window phase:forward --study st --";
+    let command = ["sh", "-c", &job];
+    let output = sweep(&host, folder.path(), &[&words(args)[..], &command].concat());
+    let said = text(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    let study = exported_study(folder.path(), "st");
+    assert!(number(&study["reference"]["time_s"]["mean"]) < 1.0);
+    let (_, took) = said.split_once("the reference took ").expect(&said);
+    let seconds: f64 = took.split(' ').next().unwrap().parse().unwrap();
+    assert!(seconds >= 1.5, "{said}");
+}

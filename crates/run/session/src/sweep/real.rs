@@ -39,7 +39,7 @@ pub struct RealSweep {
     /// The meters of the whole machine, which are read for as long as the sweep lasts.
     pub meters: Option<Arc<Mutex<NodeMeters>>>,
     command: Vec<String>,
-    request: MeasureRequest,
+    pub request: MeasureRequest,
     pub settle: Duration,
     pub cool_to: Option<Celsius>,
     pub warmup: u32,
@@ -228,6 +228,7 @@ impl RealSweep {
             options,
             lease,
             signals,
+            first_run_time: None,
             finishing: None,
             recognised: None,
         })

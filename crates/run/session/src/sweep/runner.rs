@@ -8,8 +8,8 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use sweetspot_device::{AppliedKnob, DeviceId, Shortfall};
 use sweetspot_guard::{GuardError, Refusal};
-use sweetspot_measure::Sampler;
-use sweetspot_quantity::Watts;
+use sweetspot_measure::{RunWindow, Sampler};
+use sweetspot_quantity::{Seconds, Watts};
 use sweetspot_study::{
     Configuration, Outline, Point, ReducedCap, ReferenceFailed, RunEnding, RunRecord, RunResult,
     Store, SweepProgress, Task, samples_file, write_task,
@@ -39,6 +39,8 @@ pub struct SweepRunner<'a, 'b> {
     pub signals: SignalSource,
     /// Reads all devices for as long as the sweep lasts.
     pub sampler: Arc<Sampler>,
+    /// The time of the first run from the start of its command to its exit; `None` before it has ended.
+    pub first_run_time: Option<Seconds>,
     /// The previous run and the thread that waits for its last readings.
     pub finishing: Option<(Task, JoinHandle<Result<FinishedRun, SessionError>>)>,
     /// The format of progress that the user was told about.
@@ -97,10 +99,16 @@ impl SweepRunner<'_, '_> {
     /// user does not want to go on.
     fn report_time_left(&mut self) -> Result<bool, SessionError> {
         let real = self.real;
-        let left = TimeLeft::estimate(self.outline, self.points, real.settle, real.warmup);
-        let Some(left) = left else {
+        let reference = &self.points[self.outline.plan.reference];
+        let Some(measured) = reference.results().next().map(|result| result.time) else {
             return Ok(false);
         };
+        // A stored result has the time of the measurement window alone, which may be a small part of the run.
+        let stored = (real.request.window == RunWindow::Run).then_some(measured);
+        let Some(each) = self.first_run_time.or(stored) else {
+            return Ok(false);
+        };
+        let left = TimeLeft::estimate(self.outline, self.points, each, real.settle, real.warmup);
         let signals = &self.signals;
         let goes_on = self
             .observer
@@ -172,6 +180,7 @@ impl SweepRunner<'_, '_> {
         if let Some(signal) = run.outcome.interrupted {
             return Err(WorkloadError::Interrupted(signal).into());
         }
+        self.first_run_time.get_or_insert(run.span.length());
         self.end_left_processes(&run)?;
         let record = RunRecord {
             task,

@@ -19,26 +19,26 @@ pub struct TimeLeft {
 }
 
 impl TimeLeft {
-    /// Estimates the time that is left; `None` as long as the reference has not run.
+    /// Estimates the time that is left if every run takes the time `each`, from the start of the command to its exit.
     pub fn estimate(
         outline: &Outline,
         points: &[Point],
+        each: Seconds,
         settle: Duration,
         warmup: u32,
-    ) -> Option<Self> {
+    ) -> Self {
         let plan = &outline.plan;
-        let each = points.get(plan.reference)?.results().next()?.time;
         let done: usize = points.iter().map(|point| point.runs.len()).sum();
         let expected = plan.expected_runs(points, outline.subject.energy_of);
         let runs = expected.unwrap_or_else(|| plan.max_runs().saturating_sub(done));
         let not_run = points.iter().filter(|point| point.runs.is_empty()).count();
         let warmups = runs.min(not_run) * warmup as usize;
         let waits = Seconds::new(settle.as_secs_f64()) * runs as f64;
-        Some(Self {
+        Self {
             runs,
             is_maximum: expected.is_none(),
             each,
             total: each * (runs + warmups) as f64 + waits,
-        })
+        }
     }
 }

@@ -1,25 +1,33 @@
-//! Deviations from what the paper says about its card and about batch sizes; nothing was fitted by least squares.
+//! Deviations from what the paper says about its card, about batch sizes and about the ends of figure 5.
 
 use sweetspot_device::Settings;
 use sweetspot_quantity::Watts;
-use sweetspot_sim::Variant;
+use sweetspot_sim::{Variant, Workload, WorkloadProfile};
 use sweetspot_study::EnergyOf;
 
-use super::tables::{CardFacts, read_card_facts};
+use super::jobs::{PRINTED_PRECISION, gain_over_dvfs, printed_ends};
+use super::tables::{CardFacts, read_card_facts, read_jobs};
 use crate::PapersError;
 use crate::Profiles;
 use crate::ValueOrigin;
 use crate::deviations::{Column, SimulatorDeviations, Table, Value};
 
 /// The name of the study, which selects the workload profiles.
-const STUDY: &str = "batch_sizer_2021";
+pub(crate) const STUDY: &str = "batch_sizer_2021";
 /// The profile of the GPU card that the paper used.
 const GPU: &str = "tesla_p40";
 
-/// The parameters that were chosen by hand with results of the paper in view: the host's time for an item of each of the
-/// two data sets (figure 5). The power of the card's cores is what the paper says about the card: 250 W at most, 50 W of
+/// The parameters that were chosen with results of the paper in view: the host's time for an item of each of the two data
+/// sets, which is the same for all networks. The profiles have values chosen by hand; the fits that leave out a value start
+/// there. The power of the card's cores is what the paper says about the card: 250 W at most, 50 W of
 /// them with a model loaded.
-const HAND_CHOSEN_PARAMETERS: usize = 2;
+pub(crate) const HOST_TIMES: [&str; 2] = ["dataset.imagenet.host", "dataset.caltech.host"];
+
+/// The profiles of the study's workloads.
+pub(crate) fn workloads(all: &mut [Workload]) -> impl Iterator<Item = &mut WorkloadProfile> {
+    let own = all.iter_mut().filter(|one| one.name.ends_with(STUDY));
+    own.map(|workload| &mut workload.profile)
+}
 
 /// The name of the network that section 3 calls MobileNet.
 const MOBILENET: &str = "mobilenet_v1";
@@ -34,9 +42,9 @@ pub fn compare(profiles: &Profiles) -> Result<SimulatorDeviations, PapersError> 
     let last = facts.saturation;
     Ok(SimulatorDeviations {
         study: STUDY.to_owned(),
-        free_parameters: profiles.parameters(STUDY).len() + HAND_CHOSEN_PARAMETERS,
-        // Two statements of section 3, and the two ends of figure 5, which `reproduce` compares. What the paper says
-        // about the card is put into its profile.
+        free_parameters: profiles.parameters(STUDY).len(),
+        // Two statements of section 3, and the two ends of figure 5. What the paper says about the card is put into its
+        // profile.
         values: 4,
         held_out: Vec::new(),
         not_held_out: 0,
@@ -55,8 +63,32 @@ pub fn compare(profiles: &Profiles) -> Result<SimulatorDeviations, PapersError> 
                     gain_of_mobilenet(profiles, last)?,
                 ],
             },
+            Table {
+                title: "figure 5: throughput of windowed over DVFS [%]".to_owned(),
+                columns: vec![Column::difference("%", 1)],
+                rows: ends_of_figure_5(profiles)?,
+            },
         ],
     })
+}
+
+/// The jobs that gain most and least in figure 5. The host's times were chosen with these two numbers in view.
+fn ends_of_figure_5(profiles: &Profiles) -> Result<Vec<(String, Vec<Value>)>, PapersError> {
+    let mut rows = Vec::new();
+    for (job, published) in printed_ends()? {
+        let printed = read_jobs()?.into_iter().find(|one| one.job == job);
+        let Some(printed) = printed else { continue };
+        let gain = gain_over_dvfs(profiles, &printed)?;
+        let label = format!("job {job} {} {}", printed.network, printed.dataset);
+        let value = Value {
+            published: 100.0 * published,
+            here: 100.0 * gain,
+            tolerance: Some(100.0 * PRINTED_PRECISION),
+            origin: Some(ValueOrigin::Fitted),
+        };
+        rows.push((label, vec![value]));
+    }
+    Ok(rows)
 }
 
 /// Beyond the largest batch size throughput does not grow: one statement about all workloads.

@@ -7,9 +7,9 @@ use sweetspot_sim::Variant;
 use super::controller::Controller;
 use super::reproduction::{BASELINE_BATCH, CLOCKS, GPU, STUDY};
 use super::tables::{PrintedJob, read_fact};
-use crate::PapersError;
 use crate::ValueOrigin;
 use crate::row::{Judgement, Label, ReproducedRow, Rows, ValueKind};
+use crate::{PapersError, Profiles};
 use sweetspot_virtual_time::SimulatedServer;
 use sweetspot_virtual_time::hold::{Conditions, HoldOutcome};
 
@@ -24,7 +24,7 @@ const JOBS_OVER_TIME: [u64; 5] = [5, 9, 13, 14, 19];
 const SHOWN_SECONDS: [f64; 8] = [2.0, 4.0, 6.0, 8.0, 12.0, 20.0, 40.0, 80.0];
 
 /// A gain that is within this of a printed one rounds to it.
-const PRINTED_PRECISION: f64 = 0.005;
+pub(super) const PRINTED_PRECISION: f64 = 0.005;
 
 /// The throughput of a control algorithm relative to the paper's clock search (DVFS).
 const GAIN: ValueKind =
@@ -135,6 +135,38 @@ pub(super) fn run_jobs(
     Ok((results, over_time))
 }
 
+/// The two ends of figure 5: the number of the job, and its gain over DVFS.
+pub(super) fn printed_ends() -> Result<[(u64, f64); 2], PapersError> {
+    let end = |job: &str, percent: &str| -> Result<(u64, f64), PapersError> {
+        Ok((read_fact(job)? as u64, read_fact(percent)? / 100.0))
+    };
+    Ok([
+        end("throughput_best_gain_job", "throughput_best_gain_pct")?,
+        end("throughput_worst_loss_job", "throughput_worst_loss_pct")?,
+    ])
+}
+
+/// The throughput of the paper's algorithm as intended relative to its baseline, minus 1, with the first seed.
+pub(super) fn gain_over_dvfs(profiles: &Profiles, job: &PrintedJob) -> Result<f64, PapersError> {
+    let variant = Variant {
+        dataset: Some(job.dataset.clone()),
+        ..Variant::default()
+    };
+    let (gpu, workload) =
+        profiles.gpu_and_workload(GPU, &format!("{}@{STUDY}", job.network), &variant)?;
+    let server = SimulatedServer::from_profiles(vec![(GPU.to_owned(), gpu)], workload)?;
+    let speed = |mode: HoldMode| -> Result<f64, PapersError> {
+        let controller = Controller::of(mode);
+        let conditions = Conditions {
+            sensor: controller.sensor(),
+            ..Conditions::steady(JOB_TIME, 1)
+        };
+        let held = server.hold(hold_config(controller, job), &conditions)?;
+        Ok(held.summary.items_per_s)
+    };
+    Ok(speed(HoldMode::Windowed)? / speed(HoldMode::Dvfs)? - 1.0)
+}
+
 /// The configuration of `hold` for a job: the paper's batch sizes or clocks, and the job's power cap.
 fn hold_config(controller: Controller, job: &PrintedJob) -> HoldConfig {
     let mode = controller.mode;
@@ -180,15 +212,7 @@ fn rows_over_time(
 /// The rows of figures 5 and 6 for two control algorithms: the paper's as its text intends it, and the default one with
 /// the same cap. The two printed numbers are judged for the paper's algorithm.
 pub(super) fn figures_5_and_6(jobs: &[JobResult]) -> Result<Vec<ReproducedRow>, PapersError> {
-    let ends = [
-        ("throughput_best_gain_job", "throughput_best_gain_pct"),
-        ("throughput_worst_loss_job", "throughput_worst_loss_pct"),
-    ];
-    let mut printed = Vec::new();
-    for (job, percent) in ends {
-        let job = read_fact(job)?;
-        printed.push((job, read_fact(percent)? / 100.0));
-    }
+    let printed = printed_ends()?;
     // The host's times for an item were chosen by hand with these two numbers in view.
     let speed = Rows::new("2, throughput in figure 5");
     let mut speed = speed.with_origin(ValueOrigin::Fitted);
@@ -199,7 +223,7 @@ pub(super) fn figures_5_and_6(jobs: &[JobResult]) -> Result<Vec<ReproducedRow>, 
             Controller::ROBUST_ON_READINGS,
         ] {
             let labels = job.row_labels(controller);
-            let known = printed.iter().find(|(number, _)| *number == job.job as f64);
+            let known = printed.iter().find(|(number, _)| *number == job.job);
             let is_judged = controller.mode == HoldMode::Windowed;
             let published = known.filter(|_| is_judged).map(|(_, gain)| *gain);
             let judgement = match published.is_some() {

@@ -8,6 +8,6 @@ mod reproduction;
 pub mod tables;
 
 pub use controller::Controller;
-pub(crate) use deviations::compare;
+pub(crate) use deviations::{HOST_TIMES, STUDY, compare, workloads};
 pub use jobs::{JobResult, ModeResult};
 pub(crate) use reproduction::{PAPER, reproduce};
