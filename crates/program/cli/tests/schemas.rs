@@ -103,8 +103,11 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..")
 }
 
+/// The schemas of documents that only a running service makes: its tests validate them.
+const OF_THE_SERVICE: [&str; 2] = ["counter", "live"];
+
 /// Returns the first problem of each document, found by the `jsonschema` package of `.venv`.
-fn problems(schema: &str, documents: &[Value]) -> Vec<String> {
+pub fn problems(schema: &str, documents: &[Value]) -> Vec<String> {
     let schema = format!("docs/schemas/{schema}.schema.json");
     let mut python = Command::new(root().join(".venv/bin/python"))
         .args(["-c", VALIDATE])
@@ -171,7 +174,8 @@ fn every_document_matches_its_schema() {
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .filter_map(|name| Some(name.strip_suffix(".schema.json")?.to_owned()))
         .collect();
-    for schema in schemas {
+    let of_commands = |schema: &String| !OF_THE_SERVICE.contains(&schema.as_str());
+    for schema in schemas.into_iter().filter(of_commands) {
         let own: Vec<_> = documents.iter().filter(|one| one.0 == schema).collect();
         assert!(!own.is_empty(), "no command exports {schema}");
         let values: Vec<Value> = own.iter().map(|one| one.2.clone()).collect();

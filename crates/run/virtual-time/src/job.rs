@@ -226,7 +226,12 @@ impl SimulatedJob {
             let work = stable_text(&gpu.work);
             print = print.label(&format!("{profile}{work}"));
         }
-        let node = self.node.as_ref().map(stable_text);
+        // Processors have no effect on runs in virtual time.
+        let node = self.node.clone().map(|node| NodeProfile {
+            processors: None,
+            ..node
+        });
+        let node = node.map(|node| stable_text(&node).replace(", processors: None }", " }"));
         print
             .label(&stable_text(&self.workload.profile))
             .label(&node.unwrap_or_default())

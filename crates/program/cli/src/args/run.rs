@@ -9,7 +9,7 @@ use sweetspot_session::measure::ProgressSource;
 
 use super::shared::{CriteriaArgs, PreferArgs, SudoArgs, TextExportArgs};
 
-/// Run a command at a chosen GPU or processor setting, then restore it.
+/// Run a command at a GPU or processor setting, then restore it.
 ///
 /// The setting applies while the command runs. A separate process restores the previous settings afterwards, even
 /// after an error, a signal or the death of this program.

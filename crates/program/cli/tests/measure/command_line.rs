@@ -74,7 +74,10 @@ fn bad_input_is_rejected_before_the_command_runs() {
         "use auto, counter, buffer or poll:TIME",
     );
     expect_rejection(&["--method", "poll:0"], "method 'poll:0' is unknown");
-    expect_rejection(&["--window", "phase:"], "use run, progress or phase:NAME");
+    expect_rejection(
+        &["--window", "phase:"],
+        "use run, progress, phase:NAME or steady",
+    );
     expect_rejection(
         &["--window", "run", "--iterations", "5"],
         "they cannot be combined with --window run",

@@ -60,6 +60,7 @@ fn a_user_without_rights_is_told_what_to_do() {
     assert!(doctor.contains("this user may not read"), "{doctor}");
     let (code, _, message) = run(&[
         "sweep",
+        "--host",
         "--energy-of",
         "node",
         "--power-cap",

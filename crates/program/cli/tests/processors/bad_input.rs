@@ -28,7 +28,7 @@ fn caps_that_cannot_be_set_are_refused_with_one_sentence() {
     std::fs::remove_dir_all(machine.tree.path("powercap")).unwrap();
     let message = run("100");
     assert!(message.contains("shows no processor package"), "{message}");
-    let node = ["sweep", "--energy-of", "node", "--", "true"];
+    let node = ["sweep", "--host", "--energy-of", "node", "--", "true"];
     let message = refused(&machine, &node);
     assert!(
         message.contains("the energy of the processors is unknown"),
@@ -85,7 +85,7 @@ fn an_energy_that_cannot_see_the_processors_is_refused() {
     machine.tree.write("powercap/intel-rapl:0/energy_uj", "x");
     for begin in [
         &["tune", "--knob", "cpu-power-cap"][..],
-        &["sweep", "--energy-of", "node"],
+        &["sweep", "--host", "--energy-of", "node"],
     ] {
         let message = refused(&machine, &[begin, &["--", "true"]].concat());
         assert!(

@@ -9,6 +9,7 @@ use sweetspot_sim_host::Host;
 
 use super::client::Client;
 use super::served_host::{ALICE, Account, BOB, ServedHost, send_signal, wait_for};
+use crate::schemas::problems;
 
 /// A policy that lets Alice set a cap.
 pub fn policy() -> String {
@@ -89,6 +90,7 @@ fn a_counter_measures_what_the_gpu_drew() {
         "{stopped}"
     );
     assert_eq!(stopped["devices"].as_array().unwrap().len(), 1);
+    assert_eq!(problems("counter", std::slice::from_ref(&stopped)), [""]);
     // Its samples integrate to the same energy.
     let output = counter(&served, ALICE, &["read", "a", "--export-csv", "-"]);
     let csv = String::from_utf8(output.stdout).unwrap();

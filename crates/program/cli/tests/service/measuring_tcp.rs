@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::client::Client;
 use super::measuring::{measured, policy};
 use super::served_host::{ALICE, ServedHost, wait_for};
+use crate::schemas::problems;
 
 /// An address that nobody listens on.
 pub fn free_address() -> String {
@@ -80,6 +81,7 @@ fn the_page_and_the_metrics_show_gpus_and_leases() {
     );
     assert!(!live.to_string().contains("python"), "{live}");
     assert_eq!(live["gpus"][1]["cap_w"], 180.0);
+    assert_eq!(problems("live", &[live]), [""]);
 }
 
 #[test]

@@ -202,11 +202,10 @@ fn what_is_not_allowed_is_refused_and_the_job_runs(site: &Site) {
     assert!(!marker.exists());
     assert_eq!(site.settings(), UNSET);
     // The node still takes jobs: a hook that failed would have taken it out of service.
-    assert!(
-        site.cluster
-            .slurm(&["sinfo", "--noheader", "--format=%t"])
-            .contains("idle")
-    );
+    wait_for("an idle node", || {
+        let states = site.cluster.slurm(&["sinfo", "--noheader", "--format=%t"]);
+        states.contains("idle")
+    });
 }
 
 /// Slurm itself accepts no comment of 10 kB, so the prolog is called without it.

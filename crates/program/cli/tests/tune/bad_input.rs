@@ -68,7 +68,10 @@ fn bad_input_is_rejected_in_one_line() {
         "--network",
         "resnet50",
     ]);
-    assert!(err.contains("power-cap, core-clock or both"), "{err}");
+    assert!(
+        err.contains("power-cap, core-clock, both or cpu-power-cap"),
+        "{err}"
+    );
     let (_, err) = line(&[
         "tune",
         "--budget",
