@@ -135,9 +135,9 @@ fn parse_url(kind: HttpKind, url: &str) -> Result<String, MeterError> {
         )));
     }
     if kind == HttpKind::Prometheus
-        && !url
+        && url
             .split_once('#')
-            .is_some_and(|(_, metric)| !metric.is_empty())
+            .is_none_or(|(_, metric)| metric.is_empty())
     {
         return Err(MeterError::Invalid(format!(
             "the address `{url}` names no metric: write prometheus:URL#METRIC, such as prometheus:http://pdu:9100/metrics#outlet_watts{{outlet=\"3\"}}"

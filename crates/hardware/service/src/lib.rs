@@ -29,6 +29,7 @@ pub mod ownership;
 pub mod policy;
 pub mod privileges;
 mod rate;
+mod releases;
 mod requests;
 mod server;
 mod start;

@@ -4,8 +4,10 @@
 //! virtual time alike.
 
 mod controller;
+mod messages;
 mod prefill;
 mod target;
 
-pub use controller::{ServingPage, SloAction, SloConfig, SloController, SloNotice};
+pub use controller::SloController;
+pub use messages::{ServingPage, SloAction, SloConfig, SloNotice};
 pub use target::{InvalidSlo, LatencyKind, Slo};

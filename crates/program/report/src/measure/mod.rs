@@ -3,6 +3,7 @@
 mod csv;
 mod json;
 mod node;
+mod observer;
 mod serving;
 mod text;
 

@@ -1,6 +1,6 @@
 //! What a server did in a measured run.
 
-use sweetspot_document::measure as document;
+use sweetspot_document::serving as document;
 use sweetspot_metrics::{Histogram, QuantileRange};
 use sweetspot_quantity::{Megahertz, Seconds};
 use sweetspot_session::measure::{RunMeasurement, ServingSummary, ServingWindow, SloResult};

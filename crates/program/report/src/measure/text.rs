@@ -2,11 +2,11 @@
 
 use sweetspot_quantity::{Joules, Watts};
 use sweetspot_session::measure::{
-    DeviceRun, Measurement, ObserverCost, PhaseSummary, PowerDifference, RunMeasurement,
-    TotalEnergy,
+    DeviceRun, Measurement, PhaseSummary, RunMeasurement, TotalEnergy,
 };
 use sweetspot_stats::Summary;
 
+use super::observer::observer_sentence;
 use super::serving::serving_text;
 use crate::table::Table;
 use crate::text::{Line, Role, Text};
@@ -246,31 +246,6 @@ fn device_label(run: &RunMeasurement, device: &DeviceRun) -> String {
         1 => device.device.name.clone(),
         _ => format!("{} {}", device.device.name, id.get(..12).unwrap_or(id)),
     }
-}
-
-/// Says what measuring itself cost.
-fn observer_sentence(cost: &ObserverCost) -> String {
-    let share = cost
-        .share_of_core()
-        .map_or(0.0, |share| share.get() * 100.0);
-    let power = |of: &str, difference: &Result<PowerDifference, String>| match difference {
-        Ok(power) if power.is_visible() => format!("{:+.1} W on {of}", power.value.get()),
-        Ok(power) => format!("less than {:.1} W on {of}", power.resolution.get()),
-        Err(_) => format!("unknown on {of}"),
-    };
-    let (gpus, host) = (&cost.gpu_power, &cost.host_power);
-    let power = match (gpus, host) {
-        (Err(reason), Err(other)) if reason == other => format!("its power is unknown: {reason}"),
-        _ => format!(
-            "its power: {}, {}",
-            power("the GPUs", gpus),
-            power("the host", host)
-        ),
-    };
-    format!(
-        "Measuring itself took {:.2} s of processor time ({share:.1} % of one core); {power}",
-        cost.cpu_time.get()
-    )
 }
 
 /// Describes the idle power and the energy above it; `None` if the idle power was not measured.
