@@ -160,3 +160,19 @@ fn a_budget_of_the_node_is_kept_and_judged_at_the_wall() {
     );
     assert!(document["node"]["mean_power_w"].as_f64().unwrap() > 500.0);
 }
+
+#[test]
+fn devices_without_a_gpu_driver_lists_meters_and_packages() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = "export SWEETSPOT_NVML=/nonexistent.so; $S devices --meter wall --export-json devices.json && ! $S devices --device 0";
+    let output = on_node(folder.path(), &[], script);
+    let shown = text(&output.stdout) + &text(&output.stderr);
+    assert!(output.status.success(), "{shown}");
+    assert!(shown.contains("no GPU is listed"), "{shown}");
+    let written = std::fs::read_to_string(folder.path().join("devices.json")).unwrap();
+    let document: serde_json::Value = serde_json::from_str(&written).unwrap();
+    assert_eq!(document["devices"].as_array().unwrap().len(), 0);
+    assert!(document.get("driver").is_none());
+    assert!(!document["host"].as_array().unwrap().is_empty());
+    assert!(!document["meters"].as_array().unwrap().is_empty());
+}
