@@ -42,7 +42,7 @@ pub struct MeterProperties {
     pub resolution: Watts,
     /// The smallest step of the meter's energy counter; `None` if it has none.
     pub energy_resolution: Option<Joules>,
-    /// The largest error as a share of the reading, as the meter's maker states it.
+    /// The largest error as a share of the reading, as it was configured or is assumed.
     pub accuracy: Ratio,
     /// The largest error that does not depend on the reading.
     pub accuracy_offset: Watts,

@@ -9,7 +9,7 @@ use crate::spec::{HttpKind, Spec};
 /// Joules in a watt-hour.
 const WATT_HOUR: f64 = 3600.0;
 
-/// The properties that the maker of a meter states, replaced by those that the user has configured.
+/// The properties of a kind of meter, replaced by those that the user has configured. The accuracies are assumptions.
 pub(crate) fn properties(spec: &Spec, settings: &MeterSettings) -> MeterProperties {
     let new = |period: f64, max_delay: f64, resolution: f64, energy: Option<f64>, accuracy: f64| {
         MeterProperties {
@@ -23,8 +23,9 @@ pub(crate) fn properties(spec: &Spec, settings: &MeterSettings) -> MeterProperti
         }
     };
     let mut known = match spec {
-        // 0.1 % of the reading and 0.05 % of the range, which the reading fills by half or more. Values come at the
-        // end of an update, over which they are averaged.
+        // The maker of the WT310E states 0.1 % of the reading and 0.05 % of the range: together 0.2 % of a reading that
+        // is half the range, which is assumed, because the range is not read. Values come at the end of an update, over
+        // which they are averaged.
         Spec::Wt310(_) => {
             let period = crate::wt310::update_period(settings.interval);
             MeterProperties {

@@ -131,3 +131,48 @@ fn a_meter_that_loses_its_connection_is_connected_again() {
     );
     assert!(shown.contains("meter wall: no readings for"), "{shown}");
 }
+
+/// Three of four GPUs work; without the budget the node draws above 1100 W.
+#[test]
+fn a_budget_of_the_node_is_kept_and_judged_at_the_wall() {
+    let folder = tempfile::tempdir().unwrap();
+    let workload = example("my_workload.toml");
+    let script = format!(
+        "for gpu in 0 1 2; do CUDA_VISIBLE_DEVICES=$gpu $S sim-workload --network {workload} --seconds 6 >gpu$gpu.log 2>&1 & done; $S budget --of node --meter plug --below 950W --for 6s --export-json budget.json; cp $SWEETSPOT_SIM/truth.csv ."
+    );
+    let output = on_node(folder.path(), &[], &script);
+    let shown = text(&output.stdout) + &text(&output.stderr);
+    assert!(shown.contains("for the whole machine"), "{shown}");
+    let written = std::fs::read_to_string(folder.path().join("budget.json")).expect(&shown);
+    let document: serde_json::Value = serde_json::from_str(&written).unwrap();
+    assert_eq!(document["of"], "node", "{document}");
+    let truth = truth(folder.path());
+    // The power at the wall from 4 s after the first line on, when the plug has shown the load for a second or more.
+    let begin = truth.iter().find(|row| row[0] - truth[0][0] > 4.5).unwrap();
+    let end = truth.iter().find(|row| row[0] - truth[0][0] > 6.0).unwrap();
+    let mean = (end[1] - begin[1]) / (end[0] - begin[0]);
+    assert!(mean < 950.0 && mean > 500.0, "{mean} W: {document}");
+    let shown_last = &document["over_time"].as_array().unwrap().last().unwrap()["node_power_w"];
+    let shown_last = shown_last.as_f64().unwrap();
+    assert!(
+        (shown_last / mean - 1.0).abs() < 0.1,
+        "{mean} W: {document}"
+    );
+    assert!(document["node"]["mean_power_w"].as_f64().unwrap() > 500.0);
+}
+
+#[test]
+fn devices_without_a_gpu_driver_lists_meters_and_packages() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = "export SWEETSPOT_NVML=/nonexistent.so; $S devices --meter wall --export-json devices.json && ! $S devices --device 0";
+    let output = on_node(folder.path(), &[], script);
+    let shown = text(&output.stdout) + &text(&output.stderr);
+    assert!(output.status.success(), "{shown}");
+    assert!(shown.contains("no GPU is listed"), "{shown}");
+    let written = std::fs::read_to_string(folder.path().join("devices.json")).unwrap();
+    let document: serde_json::Value = serde_json::from_str(&written).unwrap();
+    assert_eq!(document["devices"].as_array().unwrap().len(), 0);
+    assert!(document.get("driver").is_none());
+    assert!(!document["host"].as_array().unwrap().is_empty());
+    assert!(!document["meters"].as_array().unwrap().is_empty());
+}

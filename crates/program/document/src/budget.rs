@@ -14,6 +14,8 @@ pub struct Budget {
     pub schema: SchemaName,
     /// The machine with the GPUs.
     pub machine: Machine,
+    /// Whose power the budget limits.
+    pub of: BudgetOf,
     /// The budget at the end, in watts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub budget_w: Option<f64>,
@@ -25,9 +27,12 @@ pub struct Budget {
     /// The mean power of all GPUs together, in watts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mean_power_w: Option<f64>,
-    /// The highest mean power of a second, in watts.
+    /// The highest mean power of a second of all GPUs together, in watts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub largest_mean_w: Option<f64>,
+    /// The power of the whole machine, if the budget was for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub node: Option<BudgetNode>,
     /// The share of the budget that was used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub used_share: Option<f64>,
@@ -48,6 +53,31 @@ pub struct Budget {
     pub signal: Option<i32>,
     /// Whether every GPU has its earlier settings again.
     pub restored: bool,
+}
+
+/// Whose power a budget limits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum BudgetOf {
+    /// That of all GPUs together.
+    Gpus,
+    /// That of the whole machine, at its meter.
+    Node,
+}
+
+/// The power of the whole machine, as its meter shows it.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct BudgetNode {
+    /// The names of the meters.
+    pub meter: String,
+    /// The mean power, in watts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mean_power_w: Option<f64>,
+    /// The highest mean power of a second, in watts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub largest_mean_w: Option<f64>,
+    /// The time in which the meter showed nothing, in seconds. It is not judged.
+    pub unread_s: f64,
 }
 
 /// A GPU that shared the budget.
@@ -96,6 +126,12 @@ pub struct BudgetSlice {
     pub budget_w: f64,
     /// The mean power of all GPUs together, in watts.
     pub power_w: f64,
+    /// The mean power of the whole machine in watts, if the budget is for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub node_power_w: Option<f64>,
+    /// What the rest of the machine left for the GPUs in watts, if the budget is for the whole machine.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gpu_budget_w: Option<f64>,
     /// The power caps in watts, in the order of `devices`.
     pub caps_w: Vec<f64>,
 }

@@ -12,8 +12,9 @@ pub struct Devices {
     /// The name and version of this format.
     #[schemars(extend("const" = SchemaName::DEVICES))]
     pub schema: SchemaName,
-    /// The version of the GPU driver.
-    pub driver: String,
+    /// The version of the GPU driver; absent without one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub driver: Option<String>,
     /// The GPUs of the machine, and the MIG slices of its GPUs.
     pub devices: Vec<Device>,
     /// The processor packages, their memory and parts, and the power probes of the machine; absent if there are none.

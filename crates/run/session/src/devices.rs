@@ -88,10 +88,10 @@ fn report_part(mut part: HostPart) -> HostPartReport {
 const OBSERVATION_TIME: Duration = Duration::from_millis(1500);
 
 /// The GPUs that `devices` lists.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct ListedDevices {
-    /// The driver's version.
-    pub driver: String,
+    /// The driver's version; `None` without a driver.
+    pub driver: Option<String>,
     /// The GPUs that answer.
     pub devices: Vec<DeviceReport>,
     /// The index and the name of each GPU that no longer answers.
@@ -117,7 +117,7 @@ pub fn devices(selector: Option<&str>) -> Result<ListedDevices, SessionError> {
     });
     let name = |gpu: &Gpu| (gpu.index(), gpu.descriptor().name.clone());
     Ok(ListedDevices {
-        driver,
+        driver: Some(driver),
         devices: reports,
         lost: lost.iter().map(name).collect(),
     })

@@ -12,15 +12,29 @@ pub fn budget_json(result: &BudgetResult) -> document::Budget {
     let slices = result.over_time.iter();
     let notices = result.notices.iter();
     let budgets = result.budgets.iter();
+    let used_share = match &result.node {
+        Some(node) => node.used_share,
+        None => result.used_share,
+    };
     document::Budget {
         schema: SchemaName::BUDGET,
         machine: machine_json(&result.machine),
+        of: match result.node {
+            Some(_) => document::BudgetOf::Node,
+            None => document::BudgetOf::Gpus,
+        },
         budget_w: result.last_budget().map(Watts::get),
         time_s: result.time.get(),
-        violation_share: result.above_share.map(|share| share.get()),
+        violation_share: result.violation_share().map(|share| share.get()),
         mean_power_w: result.mean_power.map(Watts::get),
         largest_mean_w: result.highest_mean.map(Watts::get),
-        used_share: result.used_share.map(|share| share.get()),
+        node: result.node.as_ref().map(|node| document::BudgetNode {
+            meter: node.meter.clone(),
+            mean_power_w: node.mean_power.map(Watts::get),
+            largest_mean_w: node.highest_mean.map(Watts::get),
+            unread_s: node.unread.get(),
+        }),
+        used_share: used_share.map(|share| share.get()),
         energy_j: result.energy.get(),
         changes: result.changes,
         devices: result.gpus.iter().map(device).collect(),
@@ -35,6 +49,8 @@ pub fn budget_json(result: &BudgetResult) -> document::Budget {
                 at_s: slice.at.get(),
                 budget_w: slice.budget.get(),
                 power_w: slice.power.get(),
+                node_power_w: slice.node.map(|(power, _)| power.get()),
+                gpu_budget_w: slice.node.map(|(_, left)| left.get()),
                 caps_w: slice.caps.iter().map(|cap| cap.get()).collect(),
             })
             .collect(),

@@ -22,34 +22,55 @@ pub fn budget_text(result: &BudgetResult) -> Text {
         all if all.len() <= 4 => all.join(", then "),
         all => format!("{} budgets, {} at the end", all.len(), all[all.len() - 1]),
     };
+    let means = match &result.node {
+        None => format!(
+            "mean {}, highest second {}",
+            watts(result.mean_power),
+            watts(result.highest_mean)
+        ),
+        Some(node) => format!(
+            "meter {} mean {}, highest second {}; GPUs mean {}, highest second {}",
+            node.meter,
+            watts(node.mean_power),
+            watts(node.highest_mean),
+            watts(result.mean_power),
+            watts(result.highest_mean)
+        ),
+    };
+    let of = result
+        .node
+        .as_ref()
+        .map_or("", |_| " for the whole machine");
     let title = format!(
-        "Budget of {budgets}, kept for {:.1} s: mean {}, highest second {}, {} caps set",
+        "Budget of {budgets}{of}, kept for {:.1} s: {means}, {} caps set",
         result.time.get(),
-        watts(result.mean_power),
-        watts(result.highest_mean),
         result.changes,
     );
     let mut table = Table::new(&["GPU", "", "cap", "mean power", "in use", "items"]);
     for gpu in &result.gpus {
         table.push(row(gpu));
     }
-    let (role, verdict) = match (result.above_share, result.is_met()) {
+    let (role, verdict) = match (result.violation_share(), result.is_met()) {
         (Some(share), Some(is_met)) => {
             let share = format!("{:.2} %", 100.0 * share.get());
+            let unread = unread_text(result);
             match is_met {
                 true => (
                     Role::Good,
-                    format!("The budget was kept: above it {share} of the time."),
+                    format!("The budget was kept: above it {share} of the time{unread}."),
                 ),
                 false => (
                     Role::Bad,
-                    format!("The budget was not kept: above it {share} of the time."),
+                    format!("The budget was not kept: above it {share} of the time{unread}."),
                 ),
             }
         }
         _ => (
             Role::Warning,
-            "The time was too short to say whether the budget was kept.".to_owned(),
+            format!(
+                "The time was too short to say whether the budget was kept{}.",
+                unread_text(result)
+            ),
         ),
     };
     Text::from_parts(vec![
@@ -57,6 +78,16 @@ pub fn budget_text(result: &BudgetResult) -> Text {
         table.into(),
         Line::with_role_of(role, verdict).into(),
     ])
+}
+
+/// The time in which the meter of the whole machine showed nothing, if there was any.
+fn unread_text(result: &BudgetResult) -> String {
+    let unread = result.node.as_ref().map(|node| node.unread.get());
+    unread
+        .filter(|unread| *unread > 0.0)
+        .map_or_else(String::new, |unread| {
+            format!(" (the meter showed nothing for {unread:.1} s, which does not count)")
+        })
 }
 
 /// The row of a GPU.

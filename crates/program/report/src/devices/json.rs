@@ -9,14 +9,14 @@ use sweetspot_session::{DeviceReport, HostPartReport, MeterReport, SensorReport}
 
 /// Makes the document of devices.
 pub fn devices_json(
-    driver: &str,
+    driver: Option<&str>,
     reports: &[DeviceReport],
     host: &[HostPartReport],
     meters: &[MeterReport],
 ) -> document::Devices {
     document::Devices {
         schema: SchemaName::DEVICES,
-        driver: driver.to_owned(),
+        driver: driver.map(str::to_owned),
         devices: reports.iter().map(device).collect(),
         host: host.iter().map(host_part).collect(),
         meters: meters.iter().map(super::meters::meter_json).collect(),

@@ -49,12 +49,15 @@ fn present_value(sensor: &SensorReport) -> String {
 
 /// Makes the text that `sweetspot devices` prints on a terminal.
 pub fn devices_text(
-    driver: &str,
+    driver: Option<&str>,
     reports: &[DeviceReport],
     host: &[HostPartReport],
     meters: &[MeterReport],
 ) -> Text {
-    let mut parts: Vec<Text> = vec![format!("driver {driver}").into()];
+    let mut parts: Vec<Text> = driver
+        .map(|driver| format!("driver {driver}").into())
+        .into_iter()
+        .collect();
     for report in reports {
         let descriptor = &report.descriptor;
         let title = format!(

@@ -46,7 +46,8 @@ pub struct BudgetLoop {
     last: Seconds,
     budgets: Vec<(Seconds, Watts)>,
     slices: Vec<BudgetSlice>,
-    slice: (f64, u64),
+    /// The sums of the powers of the GPUs and of the whole machine since the last slice, and their number.
+    slice: (f64, f64, u64),
     notices: Vec<(Seconds, String)>,
     /// The first problem with setting a cap.
     problem: Option<String>,
@@ -76,7 +77,7 @@ impl BudgetLoop {
             last: Seconds::ZERO,
             budgets: Vec::new(),
             slices: Vec::new(),
-            slice: (0.0, 0),
+            slice: (0.0, 0.0, 0),
             notices: Vec::new(),
             problem: None,
         }
@@ -90,11 +91,7 @@ impl BudgetLoop {
         signals: &SignalSource,
         observer: &mut dyn Observer,
     ) -> Result<(), SessionError> {
-        let first = self
-            .node
-            .as_ref()
-            .map_or(budgeter.budget(), |node| node.budget);
-        self.budgets.push((Seconds::ZERO, first));
+        self.budgets.push((Seconds::ZERO, self.budget(budgeter)));
         while signals.received().is_none() {
             std::thread::sleep(TICK);
             self.last = self.now;
@@ -115,6 +112,12 @@ impl BudgetLoop {
         Ok(())
     }
 
+    /// The budget that the user gave: of the whole machine, or of the GPUs.
+    fn budget(&self, budgeter: &Budgeter) -> Watts {
+        let node = self.node.as_ref();
+        node.map_or(budgeter.budget(), |node| node.budget)
+    }
+
     /// Shows a message and keeps it for the result.
     fn notify(&mut self, observer: &mut dyn Observer, text: String) {
         observer.note(&text);
@@ -126,14 +129,14 @@ impl BudgetLoop {
         match self.cap_file.as_mut().and_then(CapFile::read_change) {
             Some(Ok(budget)) => self.change_budget(budgeter, budget, "the cap file", observer),
             Some(Err(problem)) => {
-                let stays = budgeter.budget().get();
+                let stays = self.budget(budgeter).get();
                 let text = format!("{problem}; the budget stays at {stays:.0} W");
                 self.notify(observer, text);
             }
             None => {}
         }
         while let Some(request) = self.socket.as_ref().and_then(ControlSocket::next_request) {
-            let (before, budget) = (budgeter.budget(), request.cap);
+            let (before, budget) = (self.budget(budgeter), request.cap);
             self.change_budget(budgeter, budget, "budget set", observer);
             let lowest = budgeter.lowest_budget();
             let warning = match budget < lowest {
@@ -195,10 +198,12 @@ impl BudgetLoop {
         let caps: Vec<Watts> = (0..self.gpus.len())
             .filter_map(|gpu| budgeter.cap(gpu))
             .collect();
+        let budget = self.budget(budgeter);
+        let wall = self.node.as_ref().map(|node| node.wall);
         let status = BudgetStatus {
             elapsed: self.now,
-            budget: budgeter.budget(),
-            power,
+            budget,
+            power: wall.unwrap_or(power),
             caps: caps.iter().copied().sum(),
             busy: (0..self.gpus.len())
                 .filter(|gpu| budgeter.is_busy(*gpu))
@@ -206,13 +211,17 @@ impl BudgetLoop {
             gpus: self.gpus.len(),
         };
         observer.status(&Status::Budget(&status));
-        self.slice = (self.slice.0 + power.get(), self.slice.1 + 1);
-        if self.slice.1 >= SLICE_TICKS && self.slices.len() < MAX_SLICES {
-            let (sum, count) = std::mem::take(&mut self.slice);
+        let (gpus, node, count) = self.slice;
+        let node = node + wall.map_or(0.0, Watts::get);
+        self.slice = (gpus + power.get(), node, count + 1);
+        if self.slice.2 >= SLICE_TICKS && self.slices.len() < MAX_SLICES {
+            let (gpus, node, count) = std::mem::take(&mut self.slice);
+            let mean = |sum: f64| Watts::new(sum / count as f64);
             self.slices.push(BudgetSlice {
                 at: self.now,
-                budget: budgeter.budget(),
-                power: Watts::new(sum / count as f64),
+                budget,
+                power: mean(gpus),
+                node: wall.map(|_| (mean(node), budgeter.budget())),
                 caps,
             });
         }
@@ -252,6 +261,7 @@ impl BudgetLoop {
             machine: self.machine,
             budgets: self.budgets,
             time,
+            node: self.node.as_ref().map(NodeBudget::result),
             above_share: statistics.above_share(),
             mean_power: statistics.mean_power(),
             highest_mean: statistics.highest(),

@@ -13,4 +13,4 @@ mod result;
 pub use error::BudgetError;
 pub use real::budget;
 pub use request::{BudgetRequest, GpuOption};
-pub use result::{BudgetResult, BudgetSlice, BudgetStatus, BudgetedGpuResult};
+pub use result::{BudgetResult, BudgetSlice, BudgetStatus, BudgetedGpuResult, NodeBudgetResult};

@@ -1,8 +1,9 @@
 //! A budget of the whole machine: the meter at the wall says what is left for the GPUs.
 
-use sweetspot_control::budget::RestOfNode;
+use sweetspot_control::budget::{BudgetStatistics, RestOfNode};
 use sweetspot_quantity::{Seconds, Watts};
 
+use super::result::NodeBudgetResult;
 use crate::node::NodeMeters;
 
 /// The meters of a machine, and the budget that is kept at them.
@@ -12,7 +13,14 @@ pub(super) struct NodeBudget {
     /// The budget of the whole machine.
     pub budget: Watts,
     /// The newest power at the wall.
-    pub wall: Option<Watts>,
+    pub wall: Watts,
+    /// How late the meter may show a change.
+    delay: Seconds,
+    /// How well the budget was kept at the wall.
+    statistics: BudgetStatistics,
+    last: Seconds,
+    /// The time without values of the meter.
+    unread: Seconds,
     last_read: Option<sweetspot_device::Moment>,
     is_failing: bool,
 }
@@ -24,12 +32,16 @@ const SMALLEST_CHANGE: Watts = Watts::new(2.0);
 
 impl NodeBudget {
     pub fn new(mut meters: NodeMeters, budget: Watts) -> Self {
-        let rest = RestOfNode::new(meters.delay());
+        let (delay, period) = meters.delay_and_period();
         Self {
             meters,
-            rest,
+            rest: RestOfNode::new(delay, period),
             budget,
-            wall: None,
+            wall: Watts::ZERO,
+            delay,
+            statistics: BudgetStatistics::default(),
+            last: Seconds::ZERO,
+            unread: Seconds::ZERO,
             last_read: None,
             is_failing: false,
         }
@@ -38,18 +50,23 @@ impl NodeBudget {
     /// What the GPUs may draw before anything is known about the rest: the power at the wall contains theirs, so this is
     /// rather too little.
     pub fn first_share(&mut self) -> Result<Watts, String> {
-        let (_, wall) = self.meters.power()?;
-        Ok((self.budget - wall).max(LEAST_SHARE))
+        (_, self.wall) = self.meters.power()?;
+        Ok((self.budget - self.wall).max(LEAST_SHARE))
     }
 
     /// Takes the present power of the GPUs and of the meters. Returns a message if the meter has stopped or resumed.
     pub fn read(&mut self, now: Seconds, gpus: Watts) -> Option<String> {
         self.rest.add_gpus(now, gpus);
         let was_failing = self.is_failing;
+        let passed = now - std::mem::replace(&mut self.last, now);
         match self.meters.power() {
             Ok((at, wall)) => {
                 self.is_failing = false;
-                self.wall = Some(wall);
+                self.wall = wall;
+                // Until then the meter may show the time before the budget.
+                if now > self.delay {
+                    self.statistics.record(passed, wall, self.budget);
+                }
                 if self.last_read.replace(at) != Some(at) {
                     self.rest.add_wall(now, wall);
                 }
@@ -57,6 +74,7 @@ impl NodeBudget {
             }
             Err(problem) => {
                 self.is_failing = true;
+                self.unread += passed;
                 (!was_failing)
                     .then(|| format!("{problem}; the GPUs keep the power that was left for them"))
             }
@@ -69,5 +87,17 @@ impl NodeBudget {
         let change = left - present;
         // Less power is passed on at once.
         (change.get() < -0.5 || change > SMALLEST_CHANGE).then_some(left)
+    }
+
+    /// How the budget was kept at the wall.
+    pub fn result(&self) -> NodeBudgetResult {
+        NodeBudgetResult {
+            meter: self.meters.names(),
+            above_share: self.statistics.above_share(),
+            mean_power: self.statistics.mean_power(),
+            highest_mean: self.statistics.highest(),
+            used_share: self.statistics.used_share(),
+            unread: self.unread,
+        }
     }
 }

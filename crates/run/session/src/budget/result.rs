@@ -19,13 +19,16 @@ pub struct BudgetResult {
     pub budgets: Vec<(Seconds, Watts)>,
     /// How long the budget was kept.
     pub time: Seconds,
-    /// The share of time in which the mean of a second was above the budget; `None` if it was kept for less than a second.
+    /// The power of the whole machine, if the budget was for it.
+    pub node: Option<NodeBudgetResult>,
+    /// The share of time in which the mean of a second was above what the GPUs were given; `None` if it was kept for less
+    /// than a second.
     pub above_share: Option<Ratio>,
     /// The mean power of all GPUs together.
     pub mean_power: Option<Watts>,
-    /// The highest mean of a second.
+    /// The highest mean of a second of all GPUs together.
     pub highest_mean: Option<Watts>,
-    /// The share of the budget that was used.
+    /// The share that the GPUs used of what they were given.
     pub used_share: Option<Ratio>,
     /// The energy of all GPUs together, from their power readings.
     pub energy: Joules,
@@ -39,6 +42,23 @@ pub struct BudgetResult {
     pub signal: Option<i32>,
     /// Whether the earlier settings of every device were restored.
     pub restored: bool,
+}
+
+/// How a budget of the whole machine was kept, as its meter shows it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NodeBudgetResult {
+    /// The names of the meters.
+    pub meter: String,
+    /// The share of time in which the mean of a second was above the budget; `None` if too little is known.
+    pub above_share: Option<Ratio>,
+    /// The mean power.
+    pub mean_power: Option<Watts>,
+    /// The highest mean of a second.
+    pub highest_mean: Option<Watts>,
+    /// The share of the budget that was used.
+    pub used_share: Option<Ratio>,
+    /// The time in which the meter showed nothing, which is not judged.
+    pub unread: Seconds,
 }
 
 /// A GPU that shared a budget.
@@ -71,6 +91,8 @@ pub struct BudgetSlice {
     pub budget: Watts,
     /// The mean power of all GPUs together.
     pub power: Watts,
+    /// The mean power of the whole machine and what it left for the GPUs, if the budget is for it.
+    pub node: Option<(Watts, Watts)>,
     /// The power caps, in the order of the GPUs.
     pub caps: Vec<Watts>,
 }
@@ -82,7 +104,7 @@ pub struct BudgetStatus {
     pub elapsed: Seconds,
     /// The budget.
     pub budget: Watts,
-    /// The power of all GPUs together.
+    /// The power that the budget limits: that of all GPUs together, or of the whole machine.
     pub power: Watts,
     /// The sum of the power caps.
     pub caps: Watts,
@@ -95,7 +117,16 @@ pub struct BudgetStatus {
 impl BudgetResult {
     /// Whether the budget was kept; `None` if too little is known.
     pub fn is_met(&self) -> Option<bool> {
-        self.above_share.map(|share| share.get() <= ALLOWED_SHARE)
+        self.violation_share()
+            .map(|share| share.get() <= ALLOWED_SHARE)
+    }
+
+    /// The share of time above the budget, at the wall if the budget was for the whole machine.
+    pub fn violation_share(&self) -> Option<Ratio> {
+        match &self.node {
+            Some(node) => node.above_share,
+            None => self.above_share,
+        }
     }
 
     /// The budget at the end.

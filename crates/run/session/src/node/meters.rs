@@ -152,13 +152,14 @@ impl NodeMeters {
         Ok(sum)
     }
 
-    /// The time that the slowest meter may take to show a change of power.
-    pub fn delay(&mut self) -> Seconds {
+    /// The time that the slowest meter may take to show a change of power, and the longest time between two values.
+    pub fn delay_and_period(&mut self) -> (Seconds, Seconds) {
         let traces = self.traces(None);
-        let late = traces
-            .iter()
-            .map(|trace| trace.properties.max_delay + trace.properties.period);
-        late.fold(Seconds::ZERO, Seconds::max)
+        let known = traces.iter().map(|trace| &trace.properties);
+        known.fold((Seconds::ZERO, Seconds::ZERO), |(delay, period), known| {
+            let late = known.max_delay + known.period;
+            (delay.max(late), period.max(known.period))
+        })
     }
 }
 

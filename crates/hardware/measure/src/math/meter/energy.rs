@@ -167,7 +167,7 @@ pub fn meter_energy(
     let accuracy = trace.properties.accuracy.get();
     let offset = trace.properties.accuracy_offset.get() * (end - begin);
     let with_accuracy = |estimate: Estimate| {
-        // The maker states the largest error; all errors up to it are equally likely.
+        // The largest error is given; all errors up to it are equally likely.
         let gain = (accuracy * estimate.value + offset) / 3f64.sqrt();
         let half = Z95 * (estimate.variance + gain * gain).sqrt();
         (

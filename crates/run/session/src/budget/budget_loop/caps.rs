@@ -29,7 +29,8 @@ impl BudgetLoop {
             match action {
                 BudgetAction::Notify(notice) => {
                     let names: Vec<String> = self.gpus.iter().map(BudgetedGpu::name).collect();
-                    self.notify(observer, notice_message(&notice, &names));
+                    let node = self.node.as_ref().map(|node| node.budget);
+                    self.notify(observer, notice_message(&notice, &names, node));
                 }
                 BudgetAction::Set { gpu, cap } => {
                     let event = self.set(gpu, cap, lease, signals, observer)?;
