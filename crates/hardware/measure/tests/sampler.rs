@@ -176,6 +176,34 @@ fn a_lost_device_ends_only_its_own_thread() {
 }
 
 #[test]
+fn a_mark_of_one_device_reads_no_other_counter() {
+    let devices: Vec<Box<dyn Device + Send>> = vec![
+        ConstantPower::boxed("marked", 100.0, &ALL, None),
+        ConstantPower::boxed("other", 200.0, &ALL, None),
+    ];
+    let sampler = Sampler::start(devices, MethodChoice::Auto, Arc::new(MonotonicClock)).unwrap();
+    sleep(300);
+    let begin = sampler.mark();
+    for _ in 0..20 {
+        sleep(50);
+        // A place without a device is ignored.
+        sampler.mark_devices(MonotonicClock.now(), [0, 7]);
+    }
+    let end = sampler.mark();
+    let recorded = sampler.stop().unwrap();
+    let [marked, other] = [0, 1].map(|place| recorded[place].trace.counter.len());
+    assert!(marked >= other + 20, "{marked} and {other} reads");
+    // What the other device drew is known all the same.
+    let energy = EnergyEstimator::new(&recorded[1].trace)
+        .energy(&Span::new(begin, end), MethodChoice::Auto)
+        .unwrap();
+    assert!(
+        (energy.power().get() / 200.0 - 1.0).abs() < 0.05,
+        "{energy:?}"
+    );
+}
+
+#[test]
 fn a_sampler_without_devices_stops_at_once() {
     let sampler = Sampler::start(Vec::new(), MethodChoice::Auto, Arc::new(MonotonicClock)).unwrap();
     assert!(sampler.stop().unwrap().is_empty());

@@ -109,14 +109,13 @@ impl Meter {
         })
     }
 
-    /// Marks the present moment. Totals at it are known about 0.2 s after [`Meter::request`].
-    pub fn mark(&self) -> Moment {
-        self.sampler.mark()
-    }
-
-    /// Asks for the totals of these GPUs at a moment that was just marked.
+    /// Asks for the totals of these GPUs at a moment that is just now; they are known about 0.2 s later.
     pub fn request(&self, moment: Moment, gpus: &[usize]) {
-        self.shared().marks.entry(moment).or_default().extend(gpus);
+        let mut shared = self.shared();
+        let marked = shared.marks.entry(moment).or_default();
+        let new = gpus.iter().copied().filter(|gpu| marked.insert(*gpu));
+        self.sampler.mark_devices(moment, new);
+        drop(shared);
         self.shared.1.notify_one();
     }
 

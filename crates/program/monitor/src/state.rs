@@ -86,7 +86,7 @@ impl State {
 
     /// The moment of this turn, which all its requests share. The energies of these GPUs at it are known a little later.
     pub fn mark(&mut self, gpus: &[usize]) -> Moment {
-        let moment = *self.turn.get_or_insert_with(|| self.meter.mark());
+        let moment = *self.turn.get_or_insert_with(|| self.meter.now());
         self.meter.request(moment, gpus);
         moment
     }

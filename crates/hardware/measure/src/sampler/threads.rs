@@ -194,11 +194,20 @@ impl Sampler {
     /// counters just before and after it.
     pub fn mark(&self) -> Moment {
         let now = self.clock.now();
-        for reader in &self.readers {
-            // A reader whose device is lost no longer receives.
-            let _ = reader.requests.send(Request::Mark(now));
-        }
+        self.mark_devices(now, 0..self.readers.len());
         now
+    }
+
+    /// Marks that a measurement window of some devices, given by their places, begins or ends at a moment, which is
+    /// just now. Reads of a counter take long, so the counters of the other devices are not read.
+    pub fn mark_devices(&self, at: Moment, places: impl IntoIterator<Item = usize>) {
+        for reader in places
+            .into_iter()
+            .filter_map(|place| self.readers.get(place))
+        {
+            // A reader whose device is lost no longer receives.
+            let _ = reader.requests.send(Request::Mark(at));
+        }
     }
 
     /// The newest power reading of each device, for display; `None` if the device has no reading yet.
