@@ -1,6 +1,8 @@
-//! What measuring itself cost, in a sentence.
+//! What measuring itself cost, and what devices draw while they are idle, in sentences.
 
-use sweetspot_session::measure::{ObserverCost, PowerDifference};
+use sweetspot_session::measure::{Measurement, ObserverCost, PowerDifference, RunMeasurement};
+
+use super::text::{interval, joules};
 
 /// Says what measuring itself cost.
 pub fn observer_sentence(cost: &ObserverCost) -> String {
@@ -25,4 +27,16 @@ pub fn observer_sentence(cost: &ObserverCost) -> String {
         "Measuring itself took {:.2} s of processor time ({share:.1} % of one core); {power}",
         cost.cpu_time.get()
     )
+}
+
+/// Describes the idle power and the energy above it; `None` if the idle power was not measured.
+pub fn idle_sentence(measurement: &Measurement, run: &RunMeasurement) -> Option<String> {
+    let idle = measurement.idle.as_ref()?;
+    let above = run.above_idle?;
+    Some(format!(
+        "The idle devices draw {:.1}; energy above that: {} J ({})",
+        idle.energy.value / idle.time,
+        joules(above.value),
+        interval(above.interval95)
+    ))
 }

@@ -6,7 +6,7 @@ use sweetspot_session::measure::{
 };
 use sweetspot_stats::Summary;
 
-use super::observer::observer_sentence;
+use super::observer::{idle_sentence, observer_sentence};
 use super::serving::serving_text;
 use crate::table::Table;
 use crate::text::{Line, Role, Text};
@@ -96,7 +96,7 @@ pub fn one_line(command: &[String]) -> String {
 }
 
 /// Formats joules with a suitable number of decimals.
-fn joules(value: Joules) -> String {
+pub(super) fn joules(value: Joules) -> String {
     // Small negative values would be shown as `-0.000`.
     let joules = if value.get().abs() < 5e-4 {
         0.0
@@ -111,7 +111,7 @@ fn joules(value: Joules) -> String {
 }
 
 /// Formats the ends of a confidence interval in joules.
-fn interval((low, high): (Joules, Joules)) -> String {
+pub(super) fn interval((low, high): (Joules, Joules)) -> String {
     format!("{} - {}", joules(low), joules(high))
 }
 
@@ -246,18 +246,6 @@ fn device_label(run: &RunMeasurement, device: &DeviceRun) -> String {
         1 => device.device.name.clone(),
         _ => format!("{} {}", device.device.name, id.get(..12).unwrap_or(id)),
     }
-}
-
-/// Describes the idle power and the energy above it; `None` if the idle power was not measured.
-fn idle_sentence(measurement: &Measurement, run: &RunMeasurement) -> Option<String> {
-    let idle = measurement.idle.as_ref()?;
-    let above = run.above_idle?;
-    Some(format!(
-        "The idle devices draw {:.1}; energy above that: {} J ({})",
-        idle.energy.value / idle.time,
-        joules(above.value),
-        interval(above.interval95)
-    ))
 }
 
 /// Makes the table of phases and says why their energy is unknown, if it is; empty without phases.
