@@ -83,6 +83,10 @@ impl Device for MeterDevice {
     fn read(&mut self, sensor: SensorKind) -> Result<Reading, ReadError> {
         let failed = |reason: String| ReadError::Failed { sensor, reason };
         let mut at: Option<Moment> = None;
+        if self.descriptor.sensor(sensor).is_none() {
+            return Err(ReadError::Unsupported(sensor));
+        }
+        let is_energy = sensor == SensorKind::EnergyCounter;
         let (mut power, mut energy) = (Watts::ZERO, Joules::ZERO);
         for channel in &self.channels {
             if let Some(reason) = channel.problem() {
@@ -92,15 +96,17 @@ impl Device for MeterDevice {
                 .newest()
                 .ok_or_else(|| failed("the meter has no reading yet".to_owned()))?;
             at = Some(at.map_or(newest.at, |at| at.min(newest.at)));
-            power += newest.power.unwrap_or(Watts::ZERO);
-            energy += newest.energy.unwrap_or(Joules::ZERO);
-        }
-        let amount = match sensor {
-            _ if self.descriptor.sensor(sensor).is_none() => {
-                return Err(ReadError::Unsupported(sensor));
+            // A sum without one of its parts is unknown, not smaller.
+            let missing =
+                || failed("the meter's newest reading does not have this value".to_owned());
+            match is_energy {
+                true => energy += newest.energy.ok_or_else(missing)?,
+                false => power += newest.power.ok_or_else(missing)?,
             }
-            SensorKind::EnergyCounter => Amount::Energy(energy),
-            _ => Amount::Power(power),
+        }
+        let amount = match is_energy {
+            true => Amount::Energy(energy),
+            false => Amount::Power(power),
         };
         Ok(Reading {
             source: sensor,
