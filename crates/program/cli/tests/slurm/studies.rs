@@ -82,7 +82,7 @@ fn in_virtual_time(cluster: &Cluster, folder: &Path) {
 /// A command on the simulated hosts of the nodes, planned there: the machine that submits has no GPU.
 fn in_real_time(cluster: &Cluster, folder: &Path) {
     let program = cluster.program().display().to_string();
-    let command = format!("{program} sim-workload --network resnet50 --batch 32 --items 256");
+    let command = format!("{program} sim-workload --network resnet50 --batch 32 --items 1024");
     let study = |flags: &str| {
         format!("sweep --power-cap 150,300 --repeat 2 --settle 100ms {flags} -- {command}")
     };
@@ -109,7 +109,8 @@ fn in_real_time(cluster: &Cluster, folder: &Path) {
             |study: &Value, what: &str| study["points"][point][what]["mean"].as_f64().unwrap();
         for what in ["energy_j", "time_s"] {
             let (jobs, here) = (mean(&jobs, what), mean(&here, what));
-            // Two runs have wide intervals: the means must be much closer than they are.
+            // Two runs have wide intervals: the means must be much closer than they are. The runs are long beside the
+            // start of a program on a busy machine.
             assert!((jobs / here - 1.0).abs() < 0.1, "{what}: {jobs} {here}");
         }
     }
