@@ -44,7 +44,7 @@ pub struct SimulateArgs {
     )]
     pub meters: Option<Option<MeterList>>,
 
-    /// Give a stand-in meter a fault after some good answers: METER=FAULT[@ANSWERS], such as wt310=disconnect@100.
+    /// Give a stand-in meter a fault after some good answers: METER=FAULT or METER=FAULT@ANSWERS, such as wt310=disconnect@100.
     #[arg(long, value_name = "FAULT", requires = "meters", hide = true)]
     pub meter_fault: Vec<NamedFault>,
 

@@ -128,7 +128,7 @@ pub struct SlurmHookArgs {
     #[arg(long, value_name = "PATH", default_value = SOCKET)]
     pub socket: PathBuf,
 
-    /// The policy file, whose part [slurm] says what happens to a job whose request is refused.
+    /// The policy file, whose part slurm says what happens to a job whose request is refused.
     #[arg(long, value_name = "FILE", default_value = POLICY_FILE)]
     pub policy: PathBuf,
 }
