@@ -14,15 +14,22 @@ fn root() -> PathBuf {
 
 fn documents() -> Vec<PathBuf> {
     let mut documents = vec![root().join("README.md")];
-    for folder in ["docs", "docs/reproduce"] {
-        for entry in std::fs::read_dir(root().join(folder)).unwrap() {
-            let path = entry.unwrap().path();
-            if path.extension().is_some_and(|extension| extension == "md") {
-                documents.push(path);
-            }
+    collect_markdown(&root().join("docs"), &mut documents);
+    documents
+}
+
+/// Adds the Markdown files of a folder and of the folders in it, in the order of their names.
+fn collect_markdown(folder: &Path, documents: &mut Vec<PathBuf>) {
+    let entries = std::fs::read_dir(folder).unwrap();
+    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+    paths.sort();
+    for path in paths {
+        if path.is_dir() {
+            collect_markdown(&path, documents);
+        } else if path.extension().is_some_and(|extension| extension == "md") {
+            documents.push(path);
         }
     }
-    documents
 }
 
 /// The arguments of a command of the program, or `None` for other commands.
