@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use crate::common::{sweetspot, text};
 
-fn root() -> PathBuf {
+pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..")
 }
 
@@ -19,7 +19,7 @@ fn documents() -> Vec<PathBuf> {
 }
 
 /// Adds the Markdown files of a folder and of the folders in it, in the order of their names.
-fn collect_markdown(folder: &Path, documents: &mut Vec<PathBuf>) {
+pub fn collect_markdown(folder: &Path, documents: &mut Vec<PathBuf>) {
     let entries = std::fs::read_dir(folder).unwrap();
     let mut paths: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
     paths.sort();
