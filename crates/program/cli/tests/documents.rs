@@ -32,12 +32,14 @@ pub fn collect_markdown(folder: &Path, documents: &mut Vec<PathBuf>) {
     }
 }
 
-/// The arguments of a command of the program, or `None` for other commands.
+/// The arguments of a command of the program, or `None` for other commands. An argument may be in single quotes, which a
+/// shell needs for some of them.
 fn arguments(command: &str) -> Option<Vec<&str>> {
     let rest = command
         .strip_prefix("cargo run --release -- ")
         .or_else(|| command.strip_prefix("sweetspot "))?;
-    Some(rest.split_whitespace().collect())
+    let words = rest.split_whitespace();
+    Some(words.map(|word| word.trim_matches('\'')).collect())
 }
 
 /// A new folder with the examples, in which the commands of a document run.
