@@ -2,7 +2,7 @@
 //!
 //! Lines that begin with `$ ` are commands, and the lines after them their output. Commands of the program run in a copy
 //! of docs/examples; others are not run. A file that a block shows with `$ cat FILE` is there for the commands after it.
-//! `SNAPSHOTS=overwrite` updates the documents.
+//! `SNAPSHOTS=overwrite` updates the documents, and the pictures that `report` draws for them.
 
 use std::path::{Path, PathBuf};
 
@@ -106,4 +106,28 @@ fn console_blocks_match_the_program() {
         }
     }
     assert!(all >= 3, "only {all} commands in all documents");
+}
+
+/// The README says by which commands its picture is made.
+#[test]
+fn the_pictures_are_those_of_the_report() {
+    let folder = tempfile::tempdir().unwrap();
+    for command in [
+        "sweetspot sweep --simulate v100 --network resnet50",
+        "sweetspot report studies/resnet50-v100 --export-figures figures",
+    ] {
+        let output = sweetspot(folder.path(), &arguments(command).unwrap());
+        assert!(output.status.success(), "{}", text(&output.stderr));
+    }
+    let readme = std::fs::read_to_string(root().join("README.md")).unwrap();
+    assert!(readme.contains("`sweetspot report studies/resnet50-v100 --export-figures figures`"));
+    for entry in std::fs::read_dir(root().join("docs/figures")).unwrap() {
+        let path = entry.unwrap().path();
+        let drawn = folder
+            .path()
+            .join("figures")
+            .join(path.file_name().unwrap());
+        let drawn = std::fs::read_to_string(drawn).unwrap();
+        snapbox::assert_data_eq!(drawn, snapbox::Data::read_from(&path, None).raw());
+    }
 }

@@ -43,9 +43,9 @@ fn without_code(line: &str) -> String {
 fn targets(line: &str) -> Vec<String> {
     let line = without_code(line);
     let links = line.split("](").skip(1);
-    links
-        .filter_map(|rest| Some(rest.split_once(')')?.0.to_owned()))
-        .collect()
+    let targets = links.filter_map(|rest| Some(rest.split_once(')')?.0.to_owned()));
+    // A heading of the site's summary has a link without a target.
+    targets.filter(|target| !target.is_empty()).collect()
 }
 
 /// The anchors of a document's headings, as GitHub and mdBook make them.
