@@ -96,40 +96,45 @@ fn written(argument: &Arg) -> String {
     }
 }
 
+/// Help as one or more whole sentences.
+fn sentence(help: &str) -> String {
+    let text = markdown(help);
+    match text.ends_with(['.', ':', '?']) || text.is_empty() {
+        true => text,
+        false => text + ".",
+    }
+}
+
 /// The line of a flag or an argument.
 fn write_argument(text: &mut String, argument: &Arg) {
     let help = argument.get_long_help().or_else(|| argument.get_help());
-    let help = help.map(ToString::to_string).unwrap_or_default();
+    let help = sentence(&help.map(ToString::to_string).unwrap_or_default());
     let _ = write!(
         text,
         "- `{}`: {}",
         written(argument).trim(),
-        markdown(&help).replace('\n', "\n  ")
+        help.replace('\n', "\n  ")
     );
-    let possible: Vec<String> = argument
-        .get_possible_values()
-        .iter()
-        .filter(|_| argument.get_action().takes_values() && !argument.is_hide_possible_values_set())
-        .map(|value| {
-            let help = value
-                .get_help()
-                .map(|help| format!(" ({})", markdown(&help.to_string())));
+    let takes_value = argument.get_action().takes_values();
+    if takes_value && !argument.is_hide_possible_values_set() {
+        let values = argument.get_possible_values().into_iter().map(|value| {
+            let help = value.get_help().map(ToString::to_string);
+            let help = help.map(|help| format!(" ({})", markdown(&help)));
             format!("`{}`{}", value.get_name(), help.unwrap_or_default())
-        })
-        .collect();
-    if !possible.is_empty() {
-        let _ = write!(text, " One of {}.", possible.join(", "));
+        });
+        let values: Vec<String> = values.collect();
+        if !values.is_empty() {
+            let _ = write!(text, " One of {}.", values.join(", "));
+        }
     }
-    let defaults = argument.get_default_values();
-    if !defaults.is_empty()
-        && argument.get_action().takes_values()
-        && !argument.is_hide_default_value_set()
-    {
+    if takes_value && !argument.is_hide_default_value_set() {
+        let defaults = argument.get_default_values().iter();
         let defaults: Vec<String> = defaults
-            .iter()
             .map(|value| format!("`{}`", value.to_string_lossy()))
             .collect();
-        let _ = write!(text, " Default: {}.", defaults.join(", "));
+        if !defaults.is_empty() {
+            let _ = write!(text, " Default: {}.", defaults.join(", "));
+        }
     }
     text.push('\n');
 }
@@ -144,7 +149,7 @@ fn write_command(text: &mut String, command: &mut Command, level: &str, name: &s
     let _ = write!(
         text,
         "{}\n\n```text\n{}\n```\n",
-        markdown(&about),
+        sentence(&about),
         usage.join("\n")
     );
     let shown: Vec<&Arg> = command
@@ -165,7 +170,7 @@ fn write_command(text: &mut String, command: &mut Command, level: &str, name: &s
         }
     }
     for one in headings {
-        let _ = write!(text, "\n{level}# {one}\n\n");
+        let _ = write!(text, "\n{level} {one}\n\n");
         for argument in shown.iter().filter(|argument| heading(argument) == one) {
             write_argument(text, argument);
         }
@@ -185,7 +190,10 @@ fn page(command: &mut Command) -> String {
     let name = format!("sweetspot {}", command.get_name());
     let mut text = format!("# {name}\n\n{NOTICE}");
     let target = explained_in(command.get_name());
-    let _ = write!(text, "With examples: [{target}](../../{target}).\n\n");
+    let _ = write!(
+        text,
+        "[{target}](../../{target}) explains it with examples.\n\n"
+    );
     write_command(&mut text, command, "##", &name);
     text
 }
