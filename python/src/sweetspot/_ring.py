@@ -1,4 +1,4 @@
-"""Ring files, one for each thread that writes; docs/link.md describes the layout, version 1."""
+"""Ring files, one for each thread that writes; docs/reference/link.md describes the layout, version 1."""
 
 import mmap
 import os

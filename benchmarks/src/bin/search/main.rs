@@ -4,8 +4,9 @@
 //! and energy of every evaluation, and measures the time of a step. Then it searches all GPU profiles and compares the
 //! expected with the actual regret.
 //!
-//! `--bin search table [SEEDS]` prints the table of docs/search.md instead: all strategies on the same curves and on the
-//! measured ones of the Zeus project. `--bin search ceiling` prints what three evaluations can reach on these.
+//! `--bin search table [SEEDS]` prints the table of docs/explanation/search.md instead: all strategies on the same
+//! curves and on the measured ones of the Zeus project. `--bin search ceiling` prints what three evaluations can reach
+//! on these.
 
 mod all_gpus;
 mod ceiling;

@@ -1,4 +1,5 @@
-//! The table of docs/search.md: how many evaluations each strategy needs until its choice is within 1 % of the optimum.
+//! The table of docs/explanation/search.md: how many evaluations each strategy needs until its choice is within 1 % of
+//! the optimum.
 
 use anyhow::{Context, Result};
 use sweetspot_benchmarks::OBJECTIVES;

@@ -24,7 +24,7 @@ pub enum TrainingLength {
 pub enum TrainingError {
     /// A run did not report its items.
     #[error(
-        "the length of the training is known but not the items of a run: report them (docs/link.md), or give --progress"
+        "the length of the training is known but not the items of a run: report them (docs/reference/link.md), or give --progress"
     )]
     UnknownItems,
     /// The length of the training is not given for this batch size.

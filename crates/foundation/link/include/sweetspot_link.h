@@ -1,6 +1,7 @@
 /* Reports phases, items and values of a C program to sweetspot. Needs C99, Linux, and GCC or Clang; there is no
  * library to link. Include it before other headers. Each thread needs its own sweetspot_link, and so does a forked
- * child. If SWEETSPOT_LINK is not set, or opening failed, every call does nothing. The layout is in docs/link.md. */
+ * child. If SWEETSPOT_LINK is not set, or opening failed, every call does nothing. docs/reference/link.md describes the
+ * layout. */
 #ifndef SWEETSPOT_LINK_H
 #define SWEETSPOT_LINK_H
 #ifndef _GNU_SOURCE

@@ -1,4 +1,4 @@
-//! The bytes of a ring file and of the control file, as `docs/link.md` describes them. Little endian.
+//! The bytes of a ring file and of the control file, as `docs/reference/link.md` describes them. Little endian.
 
 use crate::host::Host;
 

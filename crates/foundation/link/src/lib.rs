@@ -3,7 +3,7 @@
 //! A workload marks phases, items done and values with one [`Writer`] per thread; the tool reads them with a
 //! [`Reader`] and sends control words back with its [`Control`]. The values that a serving program reports of
 //! its batches and queue have fixed names, in [`value`]. [`pair_phases`] turns marks into spans. The layout is
-//! in `docs/link.md`; Python and C have their own clients.
+//! in `docs/reference/link.md`; Python and C have their own clients.
 //!
 //! Promises: no system call and no lock when writing; a full ring counts the records that it drops; a ring file
 //! with any content is either read or reported as a [`LinkError`], and never affects other rings. Left to

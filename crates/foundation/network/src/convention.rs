@@ -3,7 +3,7 @@
 use std::fmt::{Display, Formatter, Result as Written};
 use std::str::FromStr;
 
-/// The rules for counting operations and data; `docs/network.md` lists the differences.
+/// The rules for counting operations and data; `docs/reference/network.md` lists the differences.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Convention {
     /// The usual rules of the field: FLOPs are twice the multiply-accumulates.

@@ -1,4 +1,4 @@
-//! The user's `meters.toml`: names of meters, and what a spec cannot say (docs/config.md).
+//! The user's `meters.toml`: names of meters, and what a spec cannot say (docs/reference/config.md).
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;

@@ -8,7 +8,7 @@
 //!
 //! All mathematics is in [`math`] and pure: one Kalman filter takes all kinds of readings (counter steps,
 //! buffered samples with their response, means over windows) and yields the energy between two moments with its
-//! variance. `docs/measure.md` explains how, and how accurate each method is.
+//! variance. `docs/reference/measure.md` explains how, and how accurate each method is.
 //!
 //! Promises: a value carries its method and a 95 % interval; missing readings are named, never counted as zero;
 //! the counter, which blocks for milliseconds, is never read in the workload's thread. Left to others: which

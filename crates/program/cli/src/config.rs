@@ -1,4 +1,4 @@
-//! The configuration file of the user: defaults for the flags that say what the user values (docs/config.md).
+//! The configuration file of the user: defaults for the flags that say what the user values (docs/reference/config.md).
 //!
 //! Only commands that recommend settings read it. Processes that run as root for others never do.
 
@@ -196,7 +196,7 @@ mod tests {
 
     /// The blocks of TOML in the document.
     fn examples() -> Vec<&'static str> {
-        let document = include_str!("../../../../docs/config.md");
+        let document = include_str!("../../../../docs/reference/config.md");
         let blocks = document.split("```toml\n").skip(1);
         blocks.filter_map(|rest| rest.split("```").next()).collect()
     }

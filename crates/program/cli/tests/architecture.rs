@@ -1,4 +1,4 @@
-//! `docs/architecture.md` names files and crates that exist.
+//! `docs/explanation/architecture.md` names files and crates that exist.
 
 use std::path::{Path, PathBuf};
 
@@ -17,7 +17,7 @@ fn collect(folder: &Path, paths: &mut Vec<String>) {
 #[test]
 fn every_file_and_crate_of_the_architecture_exists() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..");
-    let text = std::fs::read_to_string(root.join("docs/architecture.md")).unwrap();
+    let text = std::fs::read_to_string(root.join("docs/explanation/architecture.md")).unwrap();
     let mut paths = Vec::new();
     for folder in ["crates", "docs", "python", "data", "benchmarks"] {
         paths.push(format!("{}/", root.join(folder).display()));

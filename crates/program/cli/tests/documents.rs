@@ -2,35 +2,44 @@
 //!
 //! Lines that begin with `$ ` are commands, and the lines after them their output. Commands of the program run in a copy
 //! of docs/examples; others are not run. A file that a block shows with `$ cat FILE` is there for the commands after it.
-//! `SNAPSHOTS=overwrite` updates the documents.
+//! `SNAPSHOTS=overwrite` updates the documents, and the pictures that `report` draws for them.
 
 use std::path::{Path, PathBuf};
 
 use crate::common::{sweetspot, text};
 
-fn root() -> PathBuf {
+pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..")
 }
 
 fn documents() -> Vec<PathBuf> {
     let mut documents = vec![root().join("README.md")];
-    for folder in ["docs", "docs/reproduce"] {
-        for entry in std::fs::read_dir(root().join(folder)).unwrap() {
-            let path = entry.unwrap().path();
-            if path.extension().is_some_and(|extension| extension == "md") {
-                documents.push(path);
-            }
-        }
-    }
+    collect_markdown(&root().join("docs"), &mut documents);
     documents
 }
 
-/// The arguments of a command of the program, or `None` for other commands.
+/// Adds the Markdown files of a folder and of the folders in it, in the order of their names.
+pub fn collect_markdown(folder: &Path, documents: &mut Vec<PathBuf>) {
+    let entries = std::fs::read_dir(folder).unwrap();
+    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+    paths.sort();
+    for path in paths {
+        if path.is_dir() {
+            collect_markdown(&path, documents);
+        } else if path.extension().is_some_and(|extension| extension == "md") {
+            documents.push(path);
+        }
+    }
+}
+
+/// The arguments of a command of the program, or `None` for other commands. An argument may be in single quotes, which a
+/// shell needs for some of them.
 fn arguments(command: &str) -> Option<Vec<&str>> {
     let rest = command
         .strip_prefix("cargo run --release -- ")
         .or_else(|| command.strip_prefix("sweetspot "))?;
-    Some(rest.split_whitespace().collect())
+    let words = rest.split_whitespace();
+    Some(words.map(|word| word.trim_matches('\'')).collect())
 }
 
 /// A new folder with the examples, in which the commands of a document run.
@@ -97,4 +106,28 @@ fn console_blocks_match_the_program() {
         }
     }
     assert!(all >= 3, "only {all} commands in all documents");
+}
+
+/// The README says by which commands its picture is made.
+#[test]
+fn the_pictures_are_those_of_the_report() {
+    let folder = tempfile::tempdir().unwrap();
+    for command in [
+        "sweetspot sweep --simulate v100 --network resnet50",
+        "sweetspot report studies/resnet50-v100 --export-figures figures",
+    ] {
+        let output = sweetspot(folder.path(), &arguments(command).unwrap());
+        assert!(output.status.success(), "{}", text(&output.stderr));
+    }
+    let readme = std::fs::read_to_string(root().join("README.md")).unwrap();
+    assert!(readme.contains("`sweetspot report studies/resnet50-v100 --export-figures figures`"));
+    for entry in std::fs::read_dir(root().join("docs/figures")).unwrap() {
+        let path = entry.unwrap().path();
+        let drawn = folder
+            .path()
+            .join("figures")
+            .join(path.file_name().unwrap());
+        let drawn = std::fs::read_to_string(drawn).unwrap();
+        snapbox::assert_data_eq!(drawn, snapbox::Data::read_from(&path, None).raw());
+    }
 }

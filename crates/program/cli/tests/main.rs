@@ -21,6 +21,7 @@ mod fuzz;
 mod help;
 mod hold;
 mod kill;
+mod links;
 mod log;
 mod measure;
 mod mistyped;

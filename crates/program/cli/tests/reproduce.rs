@@ -94,8 +94,8 @@ fn power_capping_2022_is_met_with_three_seeds() {
     assert_is_met_except("power-capping-2022", &[]);
 }
 
-/// With 17 parameters dvfs_2019 misses many cells and some conclusions; docs/reproduce says why. No cell is off by more than
-/// 12.5 points, and every missed one is named.
+/// With 17 parameters dvfs_2019 misses many cells and some conclusions; docs/explanation/reproduce says why. No cell is
+/// off by more than 12.5 points, and every missed one is named.
 #[test]
 fn dvfs_2019_misses_cells_and_what_the_paper_says_about_the_2080ti() {
     for seed in [1, 2, 3] {
@@ -113,8 +113,8 @@ fn dvfs_2019_misses_cells_and_what_the_paper_says_about_the_2080ti() {
     }
 }
 
-/// With 5 parameters the node's profiles miss some values and a conclusion; docs/reproduce says why. The times and
-/// speed-ups are within their tolerance with every seed.
+/// With 5 parameters the node's profiles miss some values and a conclusion; docs/explanation/reproduce says why. The
+/// times and speed-ups are within their tolerance with every seed.
 #[test]
 fn node_power_capping_2023_misses_caps_and_savings_but_no_time() {
     for seed in [1, 2, 3] {

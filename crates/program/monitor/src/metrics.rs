@@ -2,7 +2,8 @@
 
 use std::fmt::Write;
 
-use sweetspot_document::live::LiveGpu;
+use sweetspot_document::live::{LiveGpu, LiveJob};
+use sweetspot_service::monitor_link::LeaseView;
 
 use crate::state::State;
 
@@ -65,10 +66,15 @@ pub fn metrics(state: &mut State) -> String {
             metric.write(&mut text);
         }
     }
-    for metric in lease_metrics(state) {
+    for metric in lease_metrics(&state.leases, |lease| state.leased_energy(lease)) {
         metric.write(&mut text);
     }
-    for metric in job_metrics(state) {
+    state.end_old_jobs();
+    let jobs: Vec<&LiveJob> = state.jobs.iter().map(|one| &one.job).collect();
+    for metric in job_metrics(&jobs) {
+        metric.write(&mut text);
+    }
+    for metric in total_metrics(state.saved_energy(), state.counters.len()) {
         metric.write(&mut text);
     }
     text
@@ -96,12 +102,6 @@ fn gpu_metrics(gpus: &[LiveGpu]) -> Vec<Metric<'static>> {
             throttled.extend(time.map(|time| (labels, time)));
         }
     }
-    let gauge = |name, help, values| Metric {
-        name,
-        kind: "gauge",
-        help,
-        values,
-    };
     vec![
         Metric {
             name: "sweetspot_gpu_energy_joules_total",
@@ -236,8 +236,11 @@ fn dcgm_metrics(gpus: &[LiveGpu]) -> Vec<Metric<'static>> {
     ]
 }
 
-fn lease_metrics(state: &State) -> Vec<Metric<'static>> {
-    let labels = |lease: &sweetspot_service::monitor_link::LeaseView| {
+fn lease_metrics(
+    leases: &[LeaseView],
+    energy: impl Fn(&LeaseView) -> Option<f64>,
+) -> Vec<Metric<'static>> {
+    let labels = |lease: &LeaseView| {
         let job = lease
             .job
             .clone()
@@ -254,10 +257,10 @@ fn lease_metrics(state: &State) -> Vec<Metric<'static>> {
         ];
         labels.join(",")
     };
-    let leases = state.leases.iter();
+    let leases = leases.iter();
     let energies = leases
         .clone()
-        .filter_map(|lease| Some((labels(lease), state.leased_energy(lease)?)));
+        .filter_map(|lease| Some((labels(lease), energy(lease)?)));
     vec![
         Metric {
             name: "sweetspot_gpu_lease_info",
@@ -274,30 +277,30 @@ fn lease_metrics(state: &State) -> Vec<Metric<'static>> {
     ]
 }
 
-fn job_metrics(state: &mut State) -> Vec<Metric<'static>> {
-    state.end_old_jobs();
-    let jobs = || {
-        state.jobs.iter().map(|reported| {
-            let labels = [
-                label("user", &reported.job.user),
-                label("job", &format!("pid-{}", reported.job.pid)),
-                label("command", &reported.job.verb),
-            ];
-            (labels.join(","), &reported.job)
-        })
-    };
-    let of =
-        |value: &dyn Fn(&sweetspot_document::live::LiveJob) -> Option<f64>| -> Vec<(String, f64)> {
-            jobs()
-                .filter_map(|(labels, job)| Some((labels, value(job)?)))
-                .collect()
-        };
-    let saved: f64 = jobs().filter_map(|(_, job)| job.saved_energy_j).sum();
-    let gauge = |name, help, values| Metric {
+/// The metric of one moment.
+fn gauge<'a>(name: &'a str, help: &'a str, values: Vec<(String, f64)>) -> Metric<'a> {
+    Metric {
         name,
         kind: "gauge",
         help,
         values,
+    }
+}
+
+fn job_metrics(jobs: &[&LiveJob]) -> Vec<Metric<'static>> {
+    let labels = |job: &LiveJob| {
+        let labels = [
+            label("user", &job.user),
+            label("job", &format!("pid-{}", job.pid)),
+            label("command", &job.verb),
+        ];
+        labels.join(",")
+    };
+    let of = |value: &dyn Fn(&LiveJob) -> Option<f64>| -> Vec<(String, f64)> {
+        let values = jobs
+            .iter()
+            .filter_map(|job| Some((labels(job), value(job)?)));
+        values.collect()
     };
     vec![
         gauge(
@@ -315,43 +318,23 @@ fn job_metrics(state: &mut State) -> Vec<Metric<'static>> {
             "Energy that a running job has saved against its measured reference.",
             of(&|job| job.saved_energy_j),
         ),
+    ]
+}
+
+fn total_metrics(saved_energy_j: f64, counters: usize) -> Vec<Metric<'static>> {
+    vec![
         gauge(
             "sweetspot_saved_energy_joules",
             "Energy that tuned jobs have saved since the measuring process started.",
-            vec![(label("source", "jobs"), state.saved_by_ended_jobs + saved)],
+            vec![(label("source", "jobs"), saved_energy_j)],
         ),
         gauge(
             "sweetspot_counters",
             "Named counters of all users.",
-            vec![(label("source", "sweetspot"), state.counters.len() as f64)],
+            vec![(label("source", "sweetspot"), counters as f64)],
         ),
     ]
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn labels_are_escaped_and_absent_values_are_left_out() {
-        let gpu = LiveGpu {
-            index: 3,
-            uuid: "GPU-1".to_owned(),
-            name: "A \"B\" \\ C".to_owned(),
-            power_w: Some(71.5),
-            ..LiveGpu::default()
-        };
-        let mut text = String::new();
-        for metric in gpu_metrics(std::slice::from_ref(&gpu)) {
-            metric.write(&mut text);
-        }
-        let power = "sweetspot_gpu_power_watts{gpu=\"3\",uuid=\"GPU-1\",name=\"A \\\"B\\\" \\\\ C\",source=\"sweetspot\"} 71.5\n";
-        assert!(text.contains(power), "{text}");
-        assert!(!text.contains("energy") && text.contains("sweetspot_gpu_lost"));
-        let dcgm: Vec<_> = dcgm_metrics(&[gpu])
-            .into_iter()
-            .filter(|one| !one.values.is_empty())
-            .collect();
-        assert_eq!(dcgm.len(), 1);
-    }
-}
+mod tests;

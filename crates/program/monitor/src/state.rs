@@ -131,6 +131,12 @@ impl State {
         Ok(())
     }
 
+    /// The energy that all jobs have saved, in joules, those that have ended included.
+    pub fn saved_energy(&self) -> f64 {
+        let running = self.jobs.iter().filter_map(|one| one.job.saved_energy_j);
+        self.saved_by_ended_jobs + running.sum::<f64>()
+    }
+
     /// Removes jobs that no longer report.
     pub fn end_old_jobs(&mut self) {
         let saved = &mut self.saved_by_ended_jobs;

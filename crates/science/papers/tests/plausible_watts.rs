@@ -27,7 +27,7 @@ const IDLE_SHARE: std::ops::RangeInclusive<f64> = 0.03..=0.15;
 /// A board whose cores and memory are all busy at the default clocks draws this share of its power, if no cap limits it.
 const PEAK_SHARE: std::ops::RangeInclusive<f64> = 0.8..=1.2;
 
-/// The values that are not in these ranges, with why in `docs/simulator.md`.
+/// The values that are not in these ranges, with why in `docs/explanation/simulator.md`.
 const EXCEPTIONS: [&str; 2] = [
     "gtx_2080ti: peak 171 W of 260 W",
     "vgg19@h200 Train on nvidia_h200: 700.1 W",

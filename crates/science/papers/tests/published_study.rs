@@ -34,7 +34,7 @@ fn bits(study: &Study) -> Vec<(u64, u64)> {
     .collect()
 }
 
-/// What the profiles of node_power_capping_2023 miss with 5 parameters; docs/reproduce says why.
+/// What the profiles of node_power_capping_2023 miss with 5 parameters; docs/explanation/reproduce says why.
 const MISSED_OF_NODE: [&str; 6] = [
     "1 GPU: energy saved",
     "4 GPUs: energy saved",
@@ -50,14 +50,14 @@ const MISSED_OF_MULTI_GPU: [&str; 2] = [
     "maxwell resnet_gait backward 256 on 4",
 ];
 
-/// What batch_sizer_2021 misses with two host times; docs/reproduce says why.
+/// What batch_sizer_2021 misses with two host times; docs/explanation/reproduce says why.
 const MISSED_OF_BATCH_SIZER: [&str; 3] = [
     "mobilenet_v1 imagenet by 256 instead of 1",
     "job 19 resnet101 caltech",
     "job 5 mobilenet_v2 imagenet",
 ];
 
-/// The number of values that dvfs_2019 misses with 17 parameters; docs/reproduce says which and why.
+/// The number of values that dvfs_2019 misses with 17 parameters; docs/explanation/reproduce says which and why.
 const MISSED_OF_DVFS: usize = 30;
 
 /// The labels of the rows with a value outside its tolerance.

@@ -41,7 +41,7 @@ const STORED_TICKS: usize = 16;
 const SAMPLE_TIME_CONSTANT: f64 = 0.015;
 
 impl PowerSensor {
-    /// The sensor timing of a GPU generation, as measured (docs/simulator.md names the sources).
+    /// The sensor timing of a GPU generation, as measured (docs/explanation/simulator.md names the sources).
     pub const fn of(generation: Generation) -> Self {
         let (period, window, lag, averaged) = match generation {
             Generation::Maxwell | Generation::Pascal | Generation::Volta => (20, 10, 0, false),

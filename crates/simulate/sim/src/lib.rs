@@ -1,8 +1,8 @@
 //! The physics of simulated GPUs and workloads.
 //!
 //! A GPU profile contains the physical parameters of a board, and a workload profile the work of one item; time and
-//! energy are computed from both. `docs/simulator.md` describes the model, what its parameters were fitted to and how
-//! accurate it is.
+//! energy are computed from both. `docs/explanation/simulator.md` describes the model, what its parameters were fitted
+//! to and how accurate it is.
 //!
 //! The same profile, settings and seed give the same bits, in virtual time or in real time. No profile lists a result
 //! for a setting. The peculiarities of NVML, and the storage and evaluation of results, are in other crates.

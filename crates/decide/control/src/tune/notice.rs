@@ -270,4 +270,4 @@ impl Display for TuneNotice {
 }
 
 /// Help text on how a job reports its progress.
-pub const PROGRESS_HELP: &str = "If the program prints its progress, give a pattern for it: --progress 'step ([0-9]+)' for a count, --progress 'images/sec: ([0-9.]+)' for a rate. Otherwise call `sweetspot.progress(items=N)` after each step in Python, `sweetspot_progress` in C or `Writer::progress` in Rust (docs/link.md). The objective power needs no progress";
+pub const PROGRESS_HELP: &str = "If the program prints its progress, give a pattern for it: --progress 'step ([0-9]+)' for a count, --progress 'images/sec: ([0-9.]+)' for a rate. Otherwise call `sweetspot.progress(items=N)` after each step in Python, `sweetspot_progress` in C or `Writer::progress` in Rust (docs/reference/link.md). The objective power needs no progress";

@@ -1,4 +1,4 @@
--- A study, schema 1: docs/study-format.md. Times in seconds, energies in joules; what is unknown is NULL.
+-- A study, schema 1: docs/reference/study-format.md. Times in seconds, energies in joules; what is unknown is NULL.
 CREATE TABLE meta (
     key   TEXT PRIMARY KEY,
     value TEXT NOT NULL

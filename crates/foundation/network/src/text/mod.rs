@@ -1,4 +1,4 @@
-//! Networks as text: one statement per line, blocks by indentation. `docs/network.md` describes the language.
+//! Networks as text: one statement per line, blocks by indentation. `docs/reference/network.md` describes the language.
 
 mod arguments;
 mod build;

@@ -9,25 +9,10 @@ use sweetspot_quantity::Quantity;
 use toml::de::{DeInteger, DeTable, DeValue};
 
 use super::file::{Entry, PolicyFile, Value, entries};
+use super::keys::{RULE_KEYS, names};
 use super::rule::{Allowed, GpuPattern, Named, Rule};
 use super::values::{parse_gpu, parse_length, parse_range, quote};
 use super::{Accounts, PolicyError};
-
-/// All keys of a rule, in the order of the documentation.
-const KEYS: [&str; 12] = [
-    "users",
-    "groups",
-    "everyone",
-    "gpus",
-    "power-cap",
-    "core-clock",
-    "memory-clock",
-    "longest-lease",
-    "shared-gpus",
-    "persistence",
-    "processor-cap",
-    "ceiling",
-];
 
 /// Reads and checks a rule, which begins at this position of the file.
 pub(super) fn read_rule(
@@ -67,9 +52,13 @@ pub(super) fn read_rule(
 /// The message for a key that a rule does not have.
 fn unknown_key(key: &str) -> String {
     let hyphens = key.to_lowercase().replace('_', "-");
-    match KEYS.contains(&hyphens.as_str()) {
+    match RULE_KEYS.iter().any(|known| known.name == hyphens) {
         true => format!("unknown key {}: write `{hyphens}`", quote(key)),
-        false => format!("unknown key {}: use one of {}", quote(key), KEYS.join(", ")),
+        false => format!(
+            "unknown key {}: use one of {}",
+            quote(key),
+            names(&RULE_KEYS)
+        ),
     }
 }
 

@@ -6,19 +6,11 @@ use toml::de::DeValue;
 
 use super::PolicyError;
 use super::file::{Entry, PolicyFile, entries};
+use super::keys::{SLURM_KEYS, names};
 use super::values::quote;
 
 /// The folder with a record of each job, unless the policy names another.
 pub const JOBS_FOLDER: &str = "/var/lib/sweetspot/jobs";
-
-/// The keys of the part.
-const KEYS: [&str; 5] = [
-    "refused-jobs",
-    "admin-comment",
-    "all-jobs",
-    "folder",
-    "choices",
-];
 
 /// What happens to jobs of Slurm that ask for settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,7 +57,7 @@ pub(super) fn read_slurm(
             "folder" => policy.folder = read_folder(file, &entry)?,
             "choices" => policy.choices = Some(read_folder(file, &entry)?),
             unknown => {
-                let keys = KEYS.join(", ");
+                let keys = names(&SLURM_KEYS);
                 let message = format!("unknown key {}: use one of {keys}", quote(unknown));
                 return Err(file.error(&entry.span, None, message));
             }

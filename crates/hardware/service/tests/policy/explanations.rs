@@ -5,7 +5,7 @@ use sweetspot_service::policy::{Account, Gpu, Policy, explain};
 use crate::{FILE, NoAccounts, TestAccounts, account, policy, uuid};
 
 /// The page of the documentation.
-const PAGE: &str = include_str!("../../../../../docs/policy.md");
+const PAGE: &str = include_str!("../../../../../docs/reference/policy.md");
 
 /// Describes a policy for a machine with two GPUs.
 fn describe(policy: &Policy, user: &str, account: &Account) -> String {
@@ -37,7 +37,10 @@ fn blocks(language: &str) -> Vec<&'static str> {
 fn is_on_the_page(command: &str, output: &str) {
     let expected = format!("$ {command}\n{output}");
     let found = blocks("text").contains(&expected.as_str());
-    assert!(found, "docs/policy.md must have this block:\n{expected}");
+    assert!(
+        found,
+        "docs/reference/policy.md must have this block:\n{expected}"
+    );
 }
 
 #[test]
@@ -80,7 +83,7 @@ fn every_wrong_file_of_the_documentation_has_its_message() {
     let block = format!("{message}\n");
     assert!(
         blocks("text").contains(&block.as_str()),
-        "docs/policy.md must have this block:\n{block}"
+        "docs/reference/policy.md must have this block:\n{block}"
     );
 }
 

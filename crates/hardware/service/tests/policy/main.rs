@@ -3,6 +3,7 @@
 mod decisions;
 mod explanations;
 mod files;
+mod page;
 mod properties;
 
 use std::time::Duration;

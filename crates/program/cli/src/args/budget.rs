@@ -37,7 +37,7 @@ pub struct BudgetArgs {
     pub of: BudgetOf,
 
     /// The power meter of the whole machine, for --of node: a name in ~/.config/sweetspot/meters.toml, wt310:/dev/usbtmc0,
-    /// shelly:http://ADDRESS and others (see docs/node.md); repeat it for a machine with several supplies.
+    /// shelly:http://ADDRESS and others (see docs/reference/node.md); repeat it for a machine with several supplies.
     #[arg(long, value_name = "SPEC|NAME")]
     pub meter: Vec<String>,
 

@@ -8,7 +8,7 @@ use super::Cli;
 
 /// The groups of commands in the help of the program, in the order in which they are shown. Every command that is not
 /// hidden must be in one of them.
-const GROUPS: [(&str, &[&str]); 6] = [
+pub(super) const GROUPS: [(&str, &[&str]); 6] = [
     ("Start", &["doctor", "devices", "top"]),
     ("Measure", &["measure", "counter", "network"]),
     ("Optimise", &["tune", "sweep", "run", "hold", "budget"]),

@@ -19,8 +19,9 @@ use super::shared::{SudoArgs, parse_network, parse_positive_seconds};
 /// Chooses the batch size, the clock or both while the command runs.
 ///
 /// The command is an inference program that asks for its batch size before each batch and reports items and batch times
-/// over a shared-memory link (two lines of Python, see docs/hold.md). The knob `batch` changes no device setting and
-/// needs no privilege; the other knobs change device settings, which are restored at the end, as with `run`.
+/// over a shared-memory link (two lines of Python, see docs/reference/hold.md). The knob `batch` changes no device
+/// setting and needs no privilege; the other knobs change device settings, which are restored at the end, as with
+/// `run`.
 ///
 /// You can change the cap while the command runs: with --cap-file, with `sweetspot hold set 140W` in another terminal,
 /// or by changing the device's own power limit (--below device).
@@ -52,7 +53,8 @@ pub struct HoldArgs {
     pub metrics: MetricsArgs,
 
     /// With --metrics: keep this latency bound with the lowest core clock; can be given several times. ttft is the time to
-    /// the first token, itl the time between tokens, e2e that of a request: ttft-p99=500ms, itl-p95=40ms (docs/serving.md).
+    /// the first token, itl the time between tokens, e2e that of a request: ttft-p99=500ms, itl-p95=40ms
+    /// (docs/how-to/serving.md).
     #[arg(long, value_name = "NAME-pNN=TIME", requires = "metrics", conflicts_with_all = ["simulate", "cap_file", "mode", "latency_p99", "batches", "fixed_batch"], help_heading = "Server")]
     pub slo: Vec<Slo>,
 

@@ -17,7 +17,7 @@ use super::shared::{AsRootArg, TextExportArgs, parse_positive_seconds};
 ///
 /// Shows each figure with the measurement method and its uncertainty. Changes no device setting, and exits with the
 /// command's exit code. If the program marks its phases and reports its progress (two lines of Python, see
-/// docs/link.md), you also get the energy per phase and per item.
+/// docs/reference/link.md), you also get the energy per phase and per item.
 #[derive(Debug, Args)]
 #[command(after_help = MEASURE_EXAMPLES)]
 pub struct MeasureArgs {

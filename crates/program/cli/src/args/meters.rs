@@ -5,7 +5,8 @@ use clap::Args;
 /// What is measured beside the GPUs.
 #[derive(Clone, Debug, Default, Args)]
 pub struct MeterArgs {
-    /// Also measure the energy of the processors and their memory (RAPL; needs permission to read it, see docs/node.md).
+    /// Also measure the energy of the processors and their memory (RAPL; needs permission to read it, see
+    /// docs/reference/node.md).
     #[arg(long)]
     pub host: bool,
 

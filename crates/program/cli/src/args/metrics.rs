@@ -15,11 +15,11 @@ const MAX_MAPPING_BYTES: u64 = 64 << 10;
 #[derive(Clone, Debug, Default, Args)]
 pub struct MetricsArgs {
     /// Count the tokens and requests that a server of language models reports on its metrics page, such as
-    /// http://127.0.0.1:8000/metrics. vLLM, SGLang, TGI, llama.cpp and Triton are recognised (docs/serving.md).
+    /// http://127.0.0.1:8000/metrics. vLLM, SGLang, TGI, llama.cpp and Triton are recognised (docs/how-to/serving.md).
     #[arg(long, value_name = "URL", help_heading = "Server")]
     pub metrics: Option<Url>,
 
-    /// A file that names the metrics of another server (docs/serving.md).
+    /// A file that names the metrics of another server (docs/how-to/serving.md).
     #[arg(
         long,
         value_name = "FILE",

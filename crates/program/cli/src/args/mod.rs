@@ -14,6 +14,8 @@ mod measure;
 mod meters;
 mod metrics;
 mod network;
+#[cfg(test)]
+mod reference;
 mod replay;
 mod report;
 mod reproduce;

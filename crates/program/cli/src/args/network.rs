@@ -15,7 +15,7 @@ use super::shared::{CriteriaArgs, TextExportArgs};
 #[derive(Debug, Args)]
 #[command(after_help = NETWORK_EXAMPLES, arg_required_else_help = true)]
 pub struct NetworkArgs {
-    /// The name of a built-in network, an .onnx file, or a .net file (format: docs/network.md).
+    /// The name of a built-in network, an .onnx file, or a .net file (format: docs/reference/network.md).
     #[arg(value_name = "NAME|FILE", required_unless_present = "list")]
     pub network: Option<String>,
 

@@ -19,8 +19,8 @@ use super::sweep::parse_share;
 /// seconds each, and keeps the best one that makes the job at most 5 % slower (--limit); when the load changes, it
 /// searches again. At the end it says what was saved in energy, money and time. The command's progress is recognised in
 /// its output if it prints a progress bar or step counts in a usual form (--progress); otherwise it reports it over a
-/// shared-memory link (one line of Python, see docs/link.md). The previous settings are restored at the end, whatever
-/// happens.
+/// shared-memory link (one line of Python, see docs/reference/link.md). The previous settings are restored at the end,
+/// whatever happens.
 #[derive(Debug, Args)]
 #[command(after_help = TUNE_EXAMPLES)]
 pub struct TuneArgs {

@@ -4,7 +4,8 @@ use serde_json::Value;
 
 use super::{failed_conclusions, json, rows};
 
-/// Every tolerance is met, but three of 24 best settings are not those of the paper; docs/reproduce says why.
+/// Every tolerance is met, but three of 24 best settings are not those of the paper; docs/explanation/reproduce says
+/// why.
 #[test]
 fn multi_gpu_2018_misses_only_best_settings_of_resnet() {
     for seed in [1, 2, 3] {

@@ -33,7 +33,7 @@ pub fn notice_message(notice: &HoldNotice) -> String {
             "the power cap and the latency bound can be met again".to_owned()
         }
         HoldNotice::NoBatchSizeRequests { waited } => format!(
-            "the program has not asked for its batch size in {waited:.0}: before each batch call size = sweetspot.batch_size(default=16), and after it sweetspot.batch(items=size, seconds=took) (docs/hold.md)"
+            "the program has not asked for its batch size in {waited:.0}: before each batch call size = sweetspot.batch_size(default=16), and after it sweetspot.batch(items=size, seconds=took) (docs/reference/hold.md)"
         ),
         HoldNotice::BatchSizeIgnored { requested, used } => format!(
             "the program uses batches of {used} instead of the requested {requested}: use what sweetspot.batch_size() returns for each batch"

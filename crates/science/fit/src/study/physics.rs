@@ -1,7 +1,7 @@
 //! The simulator's steady state in closed form: fast enough for a fit, and corrected by the simulator.
 //!
-//! The model is described in docs/simulator.md. Its simplifications (no discrete clock steps, approximate warm-up) are
-//! corrected by a factor for each point, found by running the simulator.
+//! The model is described in docs/explanation/simulator.md. Its simplifications (no discrete clock steps, approximate
+//! warm-up) are corrected by a factor for each point, found by running the simulator.
 
 use sweetspot_sim::GpuProfile;
 

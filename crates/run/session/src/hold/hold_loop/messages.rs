@@ -18,7 +18,7 @@ impl HoldLoop<'_> {
         if self.served.is_none() && has_waited && !self.warned_no_batches {
             self.warned_no_batches = true;
             self.notify(format!(
-                "the program asked for its batch size but has reported no batch in {:.0}: after each batch call sweetspot.batch(items=size, seconds=took) (docs/hold.md)",
+                "the program asked for its batch size but has reported no batch in {:.0}: after each batch call sweetspot.batch(items=size, seconds=took) (docs/reference/hold.md)",
                 self.patience
             ));
         }
