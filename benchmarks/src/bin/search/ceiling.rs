@@ -1,7 +1,9 @@
 //! What three evaluations can reach on measured curves: the reference and two other caps.
 //!
 //! Where a job draws less than the lowest cap, no cap has an effect, and what differs between the points is noise. No
-//! search can know which of them is best there; the best that it can do is to be right on all other curves.
+//! search can know which of them is best there; the best that it can do is to be right on all other curves. Three figures:
+//! what two caps at random give on the curves without effect, the two caps that turn out best on them, and the best rule
+//! that chooses the second cap by whether the first one was better than the reference, found on these very curves.
 
 use anyhow::{Context, Result};
 use sweetspot_benchmarks::OBJECTIVES;
@@ -43,15 +45,40 @@ pub fn print() -> Result<()> {
             }
             let random = right.iter().sum::<usize>() as f64 / pairs.len() as f64;
             let hindsight = right.iter().copied().max().unwrap_or(0) as f64;
+            let adaptive = best_adaptive(&flat, objective)? as f64;
             let share = |flat: f64| 100.0 * (effective.len() as f64 + flat) / curves.len() as f64;
             println!(
-                "  {objective}: with all other curves right and two random caps {:.1} %, with the two caps that turn out best {:.1} %",
+                "  {objective}: with all other curves right and two random caps {:.1} %, with the two caps that turn out best {:.1} %, with the best rule for the second cap {:.1} %",
                 share(random),
-                share(hindsight)
+                share(hindsight),
+                share(adaptive)
             );
         }
     }
     Ok(())
+}
+
+/// The number of curves on which the best rule is right that tries one cap first, and then one of two others: one if the
+/// first was better than the reference, the other if not.
+fn best_adaptive(curves: &[&Curve], objective: Objective) -> Result<usize> {
+    let caps = curves.first().map_or(0, |curve| curve.caps.len() - 1);
+    let mut best = 0;
+    for first in 0..caps {
+        // For each second cap, the curves on which it is right, after a better and after a worse first one.
+        let mut right = vec![[0; 2]; caps];
+        for curve in curves {
+            let reference = curve.points.last().context("the curve has no points")?;
+            let (values, _) = objective_values(&curve.points, reference, objective)?;
+            let is_better = usize::from(values[first] < values[values.len() - 1]);
+            for second in (0..caps).filter(|second| *second != first) {
+                right[second][is_better] +=
+                    usize::from(is_right(curve, objective, &[first, second])?);
+            }
+        }
+        let most = |side: usize| right.iter().map(|own| own[side]).max().unwrap_or(0);
+        best = best.max(most(0) + most(1));
+    }
+    Ok(best)
 }
 
 /// Whether a cap has an effect: the job draws more than [`IDLE_POWER`] at some cap.

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use sweetspot_control::hold::UnusedRemedy;
 use sweetspot_control::tune::{GiveUpReason, TuneKnob, TunedJob};
+use sweetspot_decide::{Choice, Exclusion, Hour, NoChoice};
 use sweetspot_device::Settings;
 use sweetspot_quantity::Seconds;
 use sweetspot_report::Line;
@@ -13,26 +14,104 @@ use sweetspot_session::{Check, CheckResult};
 use sweetspot_study::{Definition, Store};
 use sweetspot_workload::CommandExit;
 
-use crate::args::{HoldArgs, KnobName, TuneArgs};
+use crate::args::{CriteriaArgs, HoldArgs, KnobName, PreferArgs, TuneArgs};
 use crate::run::is_read_only;
 use crate::typed::{shell_line, shell_word, typed_with};
 
 /// The shortest run for which `tune` finds a setting while it runs; a shorter one is run several times by `sweep`.
 const LONG_RUN: Seconds = Seconds::new(300.0);
 
-/// After a study: a run at the recommended setting, or the figures if there is no command to run.
-pub fn after_study(definition: &Definition, store: &Store) -> Line {
+/// After a study: a run at the recommended setting, the failed configurations again if they are why nothing is recommended,
+/// or the figures. `flags` are criteria of the recommendation that the study does not know.
+pub fn after_study(
+    definition: &Definition,
+    store: &Store,
+    choice: &Result<Choice, NoChoice>,
+    flags: &[String],
+) -> Line {
     let folder = shell_word(&store.folder().display().to_string());
+    let is_recommended = choice
+        .as_ref()
+        .is_ok_and(|choice| choice.against_reference.is_some());
+    let has_failures = match choice {
+        Ok(choice) => {
+            let mut excluded = choice.excluded.iter();
+            excluded.any(|one| matches!(one.why, Exclusion::Failed(_)))
+        }
+        Err(reason) => matches!(reason, NoChoice::AllFailed(_)),
+    };
     match &definition.command {
-        Some(command) => Line::with_command(
-            "Run at this setting:",
-            &format!("sweetspot run --from {folder} -- {}", shell_line(command)),
+        Some(command) if is_recommended => {
+            let flags: String = flags.iter().map(|flag| format!("{flag} ")).collect();
+            Line::with_command(
+                "Run at this setting:",
+                &format!(
+                    "sweetspot run --from {folder} {flags}-- {}",
+                    shell_line(command)
+                ),
+            )
+        }
+        Some(_) if has_failures => Line::with_command(
+            "When the command works, run what failed again:",
+            &format!("sweetspot sweep --resume {folder} --retry-failed"),
         ),
-        None => Line::with_command(
+        _ => Line::with_command(
             "Figures:",
             &format!("sweetspot report {folder} --export-html report.html"),
         ),
     }
+}
+
+/// The flags that give a later command the same criteria for a study, as far as the study does not know them.
+pub fn flags_beyond(
+    criteria: &CriteriaArgs,
+    prefer: PreferArgs,
+    definition: &Definition,
+) -> Vec<String> {
+    let flag = |name: &str, value: String| format!("--{name} {}", shell_word(&value));
+    let objective = criteria.objective.filter(|own| {
+        let known = definition.objective.as_ref();
+        known != Some(own)
+    });
+    let limits = criteria
+        .limits()
+        .filter(|own| *own != definition.limit.clone().unwrap_or_default());
+    let limits = limits.map(|limits| match limits.is_empty() {
+        true => vec![flag("limit", "none".to_owned())],
+        false => {
+            let each = limits.iter();
+            each.map(|limit| flag("limit", limit.to_string())).collect()
+        }
+    });
+    let one = |name: &str, value: Option<String>| value.map(|value| flag(name, value));
+    let others = [
+        one("prefer", prefer.prefer.map(|one| one.to_string())),
+        one(
+            "price-per-kwh",
+            criteria.price_per_kwh.map(|one| one.to_string()),
+        ),
+        one(
+            "price-per-gpu-hour",
+            criteria.price_per_gpu_hour.map(|one| one.to_string()),
+        ),
+        one(
+            "carbon",
+            criteria.carbon.as_ref().map(|one| one.to_string()),
+        ),
+        one("start", criteria.start.map(clock_time)),
+    ];
+    let objective = one("objective", objective.map(|one| one.to_string()));
+    objective
+        .into_iter()
+        .chain(limits.into_iter().flatten())
+        .chain(others.into_iter().flatten())
+        .collect()
+}
+
+/// An hour of the day as it is typed, such as `14:30`.
+fn clock_time(hour: Hour) -> String {
+    let minutes = (hour.get() * 60.0).round() as u32;
+    format!("{}:{:02}", minutes / 60, minutes % 60)
 }
 
 /// After a measurement: the command that finds a better setting; `None` if there is no command, or if it failed.
@@ -177,11 +256,15 @@ fn after_giving_up(args: &TuneArgs, reason: &GiveUpReason) -> (&'static str, Str
 fn after_choice(args: &TuneArgs, job: &TunedJob) -> (&'static str, String) {
     let (words, verb) = match job.choice() {
         None => EACH_SETTING_IN_A_RUN,
-        Some(choice) if choice != job.reference && job.tuned.loads.len() == 1 => {
+        Some(choice)
+            if choice != job.reference
+                && job.tuned.loads.len() == 1
+                && job.differing_settings(choice).is_none() =>
+        {
             let flags = setting_flags(args.knob, &job.settings[choice]);
             return ("Keep this setting:", format!("run {flags}"));
         }
-        // Each load has a setting of its own.
+        // Each load, or each GPU, has a setting of its own, which the flags of `run` cannot say.
         Some(choice) if choice != job.reference => {
             ("The settings are remembered for the next run:", "tune")
         }
@@ -206,4 +289,52 @@ fn setting_flags(knob: TuneKnob, settings: &Settings) -> String {
     let clock = clock.map(|clock| format!("--core-clock {}MHz", clock.get()));
     let flags: Vec<String> = cap.into_iter().chain(clock).collect();
     flags.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+    use sweetspot_control::tune::TuneRequest;
+    use sweetspot_virtual_time::{JobSequence, JobSpec};
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Typed {
+        #[command(flatten)]
+        tune: TuneArgs,
+    }
+
+    /// `run` gives all GPUs one cap, which is not what was found for unlike GPUs.
+    #[test]
+    fn settings_of_single_gpus_are_kept_by_tuning_again() {
+        let job = JobSpec {
+            gpus: Some("titan_x_pascal,titan_x_maxwell".to_owned()),
+            node: None,
+            network: "cnn2d".to_owned(),
+            variant: sweetspot_sim::Variant::default(),
+            items: None,
+        };
+        let job = JobSequence::new(&[job], None).unwrap();
+        for (settings, expected) in [
+            ("same", "sweetspot run --power-cap "),
+            ("each", "sweetspot tune "),
+        ] {
+            let line =
+                format!("tune --objective energy --limit time<=+5% --settings {settings} -- a");
+            let args = Typed::parse_from(line.split(' ')).tune;
+            let request = TuneRequest {
+                knob: args.knob,
+                settings: args.settings,
+                criteria: args.criteria.criteria().unwrap(),
+                strategy: args.strategy,
+                budget: args.budget,
+                retune_every: None,
+                seed: 7,
+            };
+            let tuned = sweetspot_virtual_time::tune(&request, &job, None, &mut |_, _| {}).unwrap();
+            let step = after_tuning(&args, &tuned).plain();
+            assert!(step.contains(expected), "{settings}: {step}");
+        }
+    }
 }

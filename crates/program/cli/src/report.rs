@@ -11,7 +11,7 @@ use sweetspot_study::{Axis, EnergyOf, Store};
 use crate::args::ReportArgs;
 use crate::documents::{Content, Documents, FigureFolder, Format, timelines};
 use crate::exit::Outcome;
-use crate::next_step::after_study;
+use crate::next_step::{after_study, flags_beyond};
 use crate::sweep::advice;
 
 /// Runs `sweetspot report`.
@@ -58,13 +58,19 @@ pub fn run(args: &ReportArgs) -> Result<Outcome> {
         timelines: &timelines,
         grouped: grouped.as_ref(),
     };
+    let flags = flags_beyond(&args.criteria, args.prefer, &outline.definition);
     let written = documents.write(
         Content::default()
             .text(|| {
                 report_text(&study, &criteria, grouped.as_ref())
                     + advice(&study, &criteria, Some(&store))
             })
-            .next_step(Some(after_study(&outline.definition, &store)))
+            .next_step(Some(after_study(
+                &outline.definition,
+                &store,
+                &view.choice,
+                &flags,
+            )))
             .json(|| report_json(&study, &criteria, grouped.as_ref()))
             .csv(|| study_csv(&study))
             .markdown(|| report_markdown(&study, &criteria, grouped.as_ref()))

@@ -77,7 +77,7 @@ fn choose_configuration(study: &Path, args: &RunArgs) -> Result<(Configuration, 
     })?;
     if choice.against_reference.is_none() {
         bail!(
-            "the study in {} recommends no setting, because its reference has no result to compare with: measure the reference with `sweetspot sweep --resume`",
+            "the study in {0} recommends no setting, because its reference has no result to compare with: measure the reference with `sweetspot sweep --resume {0} --retry-failed`",
             folder.display()
         );
     }

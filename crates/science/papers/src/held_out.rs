@@ -71,12 +71,18 @@ pub fn stored_fits(study: &str) -> Result<Vec<StoredFit>, PapersError> {
     Ok(fits)
 }
 
-/// Adds the predictions of all stored fits of the study.
+/// Adds the predictions of all stored fits of the study; none if a profile was changed, because the fits belong to the
+/// profiles as they were fitted.
 pub fn with_held_out(
     mut deviations: SimulatorDeviations,
     profiles: &Profiles,
 ) -> Result<SimulatorDeviations, PapersError> {
     let study = deviations.study.clone();
+    deviations.changed_profiles = profiles.changed(&study)?;
+    if !deviations.changed_profiles.is_empty() {
+        deviations.held_out.clear();
+        return Ok(deviations);
+    }
     let labels = deviations.tables.iter().flat_map(|table| &table.rows);
     let labels: Vec<&String> = labels.map(|(label, _)| label).collect();
     let mut rows: Option<HeldOut> = None;
@@ -97,7 +103,6 @@ pub fn with_held_out(
             }
         }
     }
-    deviations.changed_profiles = profiles.changed(&study)?;
     // A study may know values that its only fit did not use.
     let known = std::mem::take(&mut deviations.held_out);
     deviations.held_out = rows.into_iter().chain(groups).chain(known).collect();

@@ -50,7 +50,8 @@ const MISSED_OF_MULTI_GPU: [&str; 2] = [
     "maxwell resnet_gait backward 256 on 4",
 ];
 
-/// What batch_sizer_2021 misses with two host times; docs/explanation/reproduce says why.
+/// What batch_sizer_2021 misses with two host times: a statement of its section 3 and both ends of its figure 5;
+/// docs/explanation/reproduce says why.
 const MISSED_OF_BATCH_SIZER: [&str; 3] = [
     "mobilenet_v1 imagenet by 256 instead of 1",
     "job 19 resnet101 caltech",
@@ -114,8 +115,9 @@ fn every_published_and_measured_value_is_within_tolerance_except_those_listed() 
     assert_eq!(rows, 60);
 }
 
-/// The best caps of the paper are nearly the best in the simulator, though no profile was fitted to them. V100 with
-/// Inception v3 is an exception: its least energy is printed at 170 W, where a smooth curve has it at 150 W.
+/// The best caps of the paper are nearly the best in the simulator. They were used to choose among voltage curves, so this
+/// guards a fit and proves little. V100 with Inception v3 is an exception: its least energy is printed at 170 W, where a
+/// smooth curve has it at 150 W.
 #[test]
 fn the_published_best_caps_are_nearly_optimal_in_the_simulator() {
     let (mut cases, mut good, mut near) = (0, 0, 0);

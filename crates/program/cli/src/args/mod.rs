@@ -51,7 +51,7 @@ pub use report::{FigureArgs, ReportArgs};
 pub use reproduce::ReproduceArgs;
 pub use run::{GuardArgs, RunArgs};
 pub use serve::{PolicyArgs, PolicyCommand, RootGuardArgs, ServeArgs};
-pub use shared::{AsRootArg, MAX_TABLE_BYTES, SudoArgs, parse_network};
+pub use shared::{AsRootArg, CriteriaArgs, MAX_TABLE_BYTES, PreferArgs, SudoArgs, parse_network};
 pub use simulate::{SimWorkloadArgs, SimulateArgs};
 pub use slurm::{
     ExecutorName, SlurmArgs, SlurmChoiceArgs, SlurmCommand, SlurmHookArgs, SlurmSweepArgs,

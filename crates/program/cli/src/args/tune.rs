@@ -68,7 +68,12 @@ pub struct TuneArgs {
     pub criteria: CriteriaArgs,
 
     /// Simulate these GPUs in virtual time, in place of running a command: NAME, or NAME:N for several.
-    #[arg(long, value_name = "GPU[:N]", help_heading = "Simulation")]
+    #[arg(
+        long,
+        value_name = "GPU[:N]",
+        conflicts_with = "device",
+        help_heading = "Simulation"
+    )]
     pub simulate: Option<String>,
 
     /// The workload: NETWORK, NETWORK@STUDY, an .onnx file, or a profile file of yours. Can be given several times: the networks run

@@ -21,7 +21,7 @@ use crate::exit::{ErrorWithMessage, Outcome};
 use crate::guard_launcher::GuardLauncher;
 use crate::hints::hint_for_objective;
 use crate::messages::{print_error, print_note, print_warning};
-use crate::next_step::after_study;
+use crate::next_step::{after_study, flags_beyond};
 use crate::progress::ProgressDisplay;
 use crate::run::is_read_only;
 
@@ -221,11 +221,14 @@ fn run_sweep(
     let study = applied.unwrap_or(study);
     let store = store.as_deref();
     let place = store.map(|store| format!("Study: {}", store.folder().display()));
+    let comparison = study.comparison(&criteria.tariff);
+    let choice = study.choose(&comparison, &criteria);
+    let flags = flags_beyond(&args.criteria, args.prefer, &sweep.outline.definition);
     let mut content = study_content(store, &study, &criteria).text(|| {
         let mut text = study_text(&study, &criteria) + advice(&study, &criteria, store);
         if let Some((store, place)) = store.zip(place.as_ref()) {
             text += Text::empty_line() + Line::with_introduction(Role::Heading, place);
-            text += after_study(&sweep.outline.definition, store);
+            text += after_study(&sweep.outline.definition, store, &choice, &flags);
         }
         text
     });
@@ -233,8 +236,6 @@ fn run_sweep(
         content = content.notes(place.clone());
     }
     let written = documents.write(content);
-    let comparison = study.comparison(&criteria.tariff);
-    let choice = study.choose(&comparison, &criteria);
     let is_unmet = matches!(
         choice,
         Err(NoChoice::OutsideLimits { .. } | NoChoice::UnknownValue { .. })

@@ -44,6 +44,17 @@ fn a_budget_is_halved_while_three_programs_run_and_one_is_killed() {
     assert_eq!(document["restored"], true);
     assert_eq!(document["budgets"].as_array().unwrap().len(), 2);
     assert!(document["devices"][0]["items"].as_f64().unwrap() > 0.0);
+    // The power itself follows: what was drawn before the change is in the mean of a second for a second.
+    let samples = document["over_time"].as_array().unwrap().iter();
+    let mut halved = samples.filter(|sample| sample["budget_w"] == 900.0);
+    let value = |sample: &serde_json::Value, key: &str| sample[key].as_f64().unwrap();
+    let changed = value(halved.next().unwrap(), "at_s");
+    let later: Vec<f64> = halved
+        .filter(|sample| value(sample, "at_s") > changed + 2.0)
+        .map(|sample| value(sample, "power_w"))
+        .collect();
+    assert!(!later.is_empty(), "{document}");
+    assert!(later.iter().all(|power| *power <= 900.0), "{later:?}");
     for program in &mut programs {
         let _ = program.kill();
         program.wait().unwrap();

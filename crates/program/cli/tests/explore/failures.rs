@@ -136,6 +136,53 @@ fn a_failed_reference_ends_a_sweep_and_another_one_can_be_chosen() {
     assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
     let shown = text(&output.stdout);
     assert!(shown.contains("Study: studies/"), "{shown}");
+    // Nothing is said to be worse that has no result.
+    assert!(
+        shown.contains("no other setting has a result to compare with"),
+        "{shown}"
+    );
+}
+
+/// What to type next follows from the recommendation: a run with the same criteria, or what failed again.
+#[test]
+fn the_next_command_of_a_report_follows_its_recommendation() {
+    let host = TestHost::new("v100");
+    let folder = tempfile::tempdir().unwrap();
+    let job = ["--", "sh", "-c", "test ! -e fail && sleep 0.${x}"];
+    let args = "--axis x=1,3,5 --reference x=3 --repeat 3 --settle 0 --study st --objective time";
+    let output = sweep(&host, folder.path(), &[&words(args)[..], &job].concat());
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let report = |flags: &[&str]| {
+        let output = sweetspot(folder.path(), &[&["report", "st"], flags].concat());
+        text(&output.stdout)
+    };
+    let command = "-- sh -c 'test ! -e fail && sleep 0.${x}'";
+    let shown = report(&[]);
+    assert!(
+        shown.contains(&format!("sweetspot run --from st {command}")),
+        "{shown}"
+    );
+    let shown = report(&words(
+        "--objective energy --limit time<=+90% --prefer mean",
+    ));
+    let flags = "--objective energy --limit 'time<=+90%' --prefer mean";
+    assert!(
+        shown.contains(&format!("sweetspot run --from st {flags} {command}")),
+        "{shown}"
+    );
+    let shown = report(&["--limit", "time<=-99%"]);
+    assert!(!shown.contains("run --from"), "{shown}");
+    // The reference fails in another run, and nothing can be recommended.
+    std::fs::write(folder.path().join("fail"), "").unwrap();
+    let more = sweep(&host, folder.path(), &words("--resume st --repeat 4"));
+    assert_eq!(more.status.code(), Some(125), "{}", text(&more.stderr));
+    let shown = report(&[]);
+    assert!(shown.contains("No recommendation"), "{shown}");
+    assert!(!shown.contains("run --from"), "{shown}");
+    assert!(
+        shown.contains(": sweetspot sweep --resume st --retry-failed"),
+        "{shown}"
+    );
 }
 
 #[test]

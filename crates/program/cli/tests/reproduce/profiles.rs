@@ -35,6 +35,9 @@ fn a_changed_profile_is_named_in_text_and_json() {
             shown.contains("changed profiles: gpu quadro_rtx_6000;"),
             "{shown}"
         );
+        // The stored fits belong to the profiles as they were fitted.
+        assert!(shown.contains("held-out errors are unknown"), "{shown}");
+        assert!(!shown.contains("held out:"), "{shown}");
     }
     let study = "node-power-capping-2023";
     let document = |args: &[&str]| -> Value {
@@ -48,6 +51,8 @@ fn a_changed_profile_is_named_in_text_and_json() {
     let names = &changed["fit"]["changed_profiles"];
     assert_eq!(names, &serde_json::json!(["gpu quadro_rtx_6000"]));
     assert_ne!(changed["rows"], fitted["rows"]);
+    let held_out = |document: &Value| document["fit"]["held_out"].as_array().unwrap().len();
+    assert_eq!((held_out(&fitted), held_out(&changed)), (6, 0));
     let args = ["simulate", "--errors", study, "--profiles", "mine"];
     let shown = text(&sweetspot(folder.path(), &args).stdout);
     assert!(shown.contains("changed profiles: gpu quadro_rtx_6000;"));

@@ -83,6 +83,10 @@ fn nothing_is_recommended_or_set_without_a_known_reference() {
         let message = text(&output.stderr);
         assert_eq!(output.status.code(), Some(125), "{message}");
         assert!(message.contains("recommends no setting"), "{message}");
+        assert!(
+            message.contains("sweep --resume st --retry-failed`"),
+            "{message}"
+        );
         assert!(!text(&output.stdout).contains("ran"));
         assert_eq!(host.writes(), "");
     }

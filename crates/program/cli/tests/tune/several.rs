@@ -105,6 +105,10 @@ fn unlike_gpus_are_tuned_in_virtual_time_and_more_gpus_than_there_are_are_refuse
     let args = ["--device", "0,2", "--", "true"];
     let output = tune(&host, folder.path(), &args).output().unwrap();
     assert_eq!(output.status.code(), Some(125), "{output:?}");
+    let line = "tune --simulate v100:2 --network resnet50 --device 0,1,2";
+    let output = sweetspot(folder.path(), &words(line));
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    assert!(text(&output.stderr).contains("'--device "), "{output:?}");
     let output = sweetspot(
         folder.path(),
         &words("tune --simulate v100 --network resnet50 --settings all"),

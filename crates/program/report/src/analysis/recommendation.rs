@@ -1,6 +1,8 @@
 //! The recommendation of a study: which setting to use, which others may be as good, and what it saves.
 
-use sweetspot_decide::{Change, Choice, Criteria, MAX_TIE_LOSS, Objective, Preference};
+use sweetspot_decide::{
+    Change, Choice, Criteria, Exclusion, MAX_TIE_LOSS, Objective, Preference,
+};
 use sweetspot_study::{Study, is_sure};
 
 use crate::analysis::choices::{caveats, keep_instruction, set_instruction};
@@ -60,6 +62,18 @@ impl Recommendation {
 pub fn reason(view: &StudyView<'_>, choice: &Choice) -> String {
     let objective = view.criteria.objective;
     if view.keeps_reference() {
+        let mut tied = choice.may_be_best.iter();
+        let is_alone = tied.all(|own| Some(*own) == view.reference_index());
+        // A setting that ran and is worse is the second best.
+        if is_alone && choice.runner_up.is_none() {
+            let mut excluded = choice.excluded.iter();
+            let has_limits = excluded.any(|one| matches!(one.why, Exclusion::Limits(_)));
+            let why = match has_limits {
+                true => "meets the limits",
+                false => "has a result to compare with",
+            };
+            return format!("no other setting {why}");
+        }
         return format!("no other setting is significantly better in {objective}");
     }
     let preferred = match view.criteria.preference {
@@ -142,11 +156,15 @@ pub fn suggested_runs(study: &Study, criteria: &Criteria) -> Option<usize> {
 
 /// Says that the reference has no result, and which of the other settings is the best.
 pub fn without_reference(view: &StudyView<'_>, choice: &Choice) -> String {
+    let (objective, ties) = (view.criteria.objective, choice.preferred_of.len());
+    let best = match ties < 2 {
+        true => format!("has the best {objective}"),
+        false => format!("is the {}", reason(view, choice)),
+    };
     format!(
-        "the reference ({}) has no result to compare with; of the settings that ran, {} has the best {}",
+        "the reference ({}) has no result to compare with; of the settings that ran, {} {best}",
         view.reference_setting(),
         view.setting(choice.candidate),
-        view.criteria.objective
     )
 }
 

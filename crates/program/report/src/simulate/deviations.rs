@@ -64,7 +64,7 @@ pub fn describe_not_held_out(count: usize) -> Option<String> {
 pub fn describe_changed_profiles(changed: &[String]) -> Option<String> {
     (!changed.is_empty()).then(|| {
         format!(
-            "  changed profiles: {}; they are not as they were fitted, and held-out errors are those of the fitted ones",
+            "  changed profiles: {}; they are not as they were fitted, so that held-out errors are unknown",
             changed.join(", ")
         )
     })
