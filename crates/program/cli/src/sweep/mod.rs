@@ -286,6 +286,8 @@ fn report_unfinished(
         return Err(ErrorWithMessage { error, message }.into());
     };
     let devices = match (store, restored) {
+        // Jobs have settings of their own, and may go on.
+        (Some(store), true) if has_submitted_jobs(outline, store.folder()) => "",
         (Some(_), true) => "all settings are restored, ",
         (_, true) => "",
         (_, false) => "not every setting could be restored (`sweetspot restore` tries again), ",

@@ -89,7 +89,7 @@ pub struct JobRecord {
     /// When the job ended, in seconds since 1970; absent before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_unix_s: Option<f64>,
-    /// What could not be restored.
+    /// What could not be restored, or why that is unknown.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub problems: Vec<String>,
 }
