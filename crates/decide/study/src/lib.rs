@@ -53,7 +53,8 @@ pub use samples::{Column, Quantity, Series, read_samples, write_samples};
 pub use search::{PriorResults, SearchError, SearchProgress, StudySearch};
 pub use store::{
     JOBS, SCHEMA, Store, StoreError, StoredRuns, UNFINISHED, is_study, merge, read_plan_file,
-    samples_file, task_file, write_atomically, write_plan_file, write_task,
+    samples_file, task_file, write_atomically, write_atomically_with_mode, write_plan_file,
+    write_task,
 };
 pub use template::{TemplateError, fill_placeholders, is_parameter_name, run_environment};
 pub use training::{TrainingError, TrainingLength};

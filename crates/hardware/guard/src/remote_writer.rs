@@ -31,6 +31,8 @@ const RECONNECT_PAUSE: Duration = Duration::from_millis(20);
 pub struct RemoteWriter {
     connect: Box<dyn FnMut() -> io::Result<UnixStream>>,
     connection: Option<BufReader<UnixStream>>,
+    /// Whether there ever was a connection.
+    was_reached: bool,
     /// How long a lost connection is made again.
     patience: Duration,
     /// The devices that are leased and what was set on them, to ask for both again if the service was restarted.
@@ -48,6 +50,7 @@ impl RemoteWriter {
         Self {
             connect: Box::new(move || connect_at_once(&socket)),
             connection: None,
+            was_reached: false,
             patience: RECONNECT_TIMEOUT,
             leased: Vec::new(),
             kind: LeaseKind::Setting,
@@ -62,6 +65,11 @@ impl RemoteWriter {
             patience: JOB_RECONNECT_TIMEOUT,
             ..Self::service(socket)
         }
+    }
+
+    /// Whether the process was reached at all. If it was not, no request of this writer has had any effect.
+    pub fn was_reached(&self) -> bool {
+        self.was_reached
     }
 
     /// Ends all leases of the job, those of earlier processes too.
@@ -82,6 +90,7 @@ impl RemoteWriter {
                 None => Err(io::ErrorKind::ConnectionReset.into()),
             }),
             connection: None,
+            was_reached: false,
             patience: Duration::ZERO,
             leased: Vec::new(),
             kind: LeaseKind::Setting,
@@ -118,6 +127,7 @@ impl RemoteWriter {
             return Ok(None);
         }
         let stream = (self.connect)()?;
+        self.was_reached = true;
         stream.set_read_timeout(Some(REPLY_TIMEOUT))?;
         stream.set_write_timeout(Some(REPLY_TIMEOUT))?;
         self.connection = Some(BufReader::new(stream));

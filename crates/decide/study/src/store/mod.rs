@@ -347,14 +347,20 @@ fn sync_folder(folder: &Path) -> std::io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
-/// Writes a file under a temporary name and renames it once it is complete and on disk.
+/// Writes a file under a temporary name and renames it once it is complete and on disk. The umask decides who can read
+/// and change it.
 pub fn write_atomically(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    write_atomically_with_mode(path, bytes, 0o666)
+}
+
+/// Does the same for a file that nobody may get more rights to than `mode` says, whatever the umask is.
+pub fn write_atomically_with_mode(path: &Path, bytes: &[u8], mode: u32) -> std::io::Result<()> {
     use std::io::Write;
     use std::os::unix::fs::PermissionsExt;
     let folder = path.parent().unwrap_or(Path::new("."));
     let mut file = tempfile::Builder::new()
         .prefix(UNFINISHED)
-        .permissions(std::fs::Permissions::from_mode(0o666))
+        .permissions(std::fs::Permissions::from_mode(mode))
         .tempfile_in(folder)?;
     file.write_all(bytes)?;
     file.as_file().sync_data()?;

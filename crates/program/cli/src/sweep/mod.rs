@@ -10,6 +10,7 @@ use sweetspot_decide::{Criteria, NoChoice, Objective};
 use sweetspot_report::{Line, Role, Text, plan_text, study_text, suggested_runs};
 use sweetspot_session::{
     DevicesError, SessionError, Sweep, SweepError, SweepOptions, all_runs_succeeded,
+    has_submitted_jobs,
 };
 use sweetspot_study::{AddedRuns, Outline, Store, Study, StudyError};
 use sweetspot_virtual_time::SimulationError;
@@ -84,14 +85,19 @@ fn start_sweep(args: &SweepArgs, sweep: &Sweep, documents: &Documents) -> Result
     }
     report_prior_studies(args, sweep);
     let result = run_sweep(args, sweep, store.as_mut(), documents);
-    // A study without runs is of no use.
     if let Some(store) = store
-        && store.stored_runs().is_ok_and(|info| info.runs == 0)
-        && store.waiting_results() == 0
+        && is_without_use(&store, &sweep.outline)
     {
         let _ = store.delete();
     }
     result
+}
+
+/// Whether a study has no runs and will not get any from jobs that were submitted.
+fn is_without_use(store: &Store, outline: &Outline) -> bool {
+    store.stored_runs().is_ok_and(|info| info.runs == 0)
+        && store.waiting_results() == 0
+        && !has_submitted_jobs(outline, store.folder())
 }
 
 /// Resumes the sweep of a stored study.
@@ -207,7 +213,7 @@ fn run_sweep(
     let study = sweep.run(store.as_deref_mut(), &options, &mut display);
     display.clear_bar();
     let study = match study {
-        Err(error) => return report_unfinished(error, store.as_deref()),
+        Err(error) => return report_unfinished(error, store.as_deref(), &sweep.outline),
         Ok(study) => study,
     };
     // The runs are done and stored: a problem with the file of values or the length of a training does not lose them.
@@ -248,21 +254,23 @@ fn run_sweep(
 }
 
 /// Reports a sweep that failed or was interrupted: how many runs are stored, and how to resume.
-fn report_unfinished(error: SessionError, store: Option<&Store>) -> Result<Outcome> {
-    let kept = store.and_then(|store| Some((store.folder(), store.stored_runs().ok()?.runs)));
+fn report_unfinished(
+    error: SessionError,
+    store: Option<&Store>,
+    outline: &Outline,
+) -> Result<Outcome> {
+    let kept = store.filter(|store| !is_without_use(store, outline));
     let has_reference_failed = is_reference_failed(&error);
-    let next_step = kept
-        .filter(|(_, runs)| *runs > 0)
-        .map_or(String::new(), |(folder, _)| match has_reference_failed {
-            true => format!(
-                "; when the command works, resume with `sweetspot sweep --resume {} --retry-failed`",
-                folder.display()
-            ),
-            false => format!(
-                "; resume with `sweetspot sweep --resume {}`",
-                folder.display()
-            ),
-        });
+    let next_step = kept.map_or(String::new(), |store| match has_reference_failed {
+        true => format!(
+            "; when the command works, resume with `sweetspot sweep --resume {} --retry-failed`",
+            store.folder().display()
+        ),
+        false => format!(
+            "; resume with `sweetspot sweep --resume {}`",
+            store.folder().display()
+        ),
+    });
     if let SessionError::Sweep(SweepError::Declined { .. }) = error {
         print_error(&format!("{error}{next_step}"));
         return Ok(Outcome::met(false));
@@ -279,6 +287,8 @@ fn report_unfinished(error: SessionError, store: Option<&Store>) -> Result<Outco
         return Err(ErrorWithMessage { error, message }.into());
     };
     let devices = match (store, restored) {
+        // Jobs have settings of their own, and may go on.
+        (Some(store), true) if has_submitted_jobs(outline, store.folder()) => "",
         (Some(_), true) => "all settings are restored, ",
         (_, true) => "",
         (_, false) => "not every setting could be restored (`sweetspot restore` tries again), ",

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::cluster::Cluster;
+use super::cluster::{Cluster, wait_for};
 use super::studies::stored_runs;
 use crate::common::{sweetspot, text, words};
 
@@ -31,6 +31,80 @@ fn without_slurm_the_message_says_so() {
         &words("sweep --simulate v100 --network resnet50 --max-jobs 3"),
     );
     assert!(text(&output.stderr).contains("need --executor slurm"));
+}
+
+/// A folder with stand-ins for Slurm's commands: the first job is run at once, all others are accepted as job 7 after a
+/// second. `squeue` is what the test says.
+fn made_slurm(squeue: &str) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let submit = format!(
+        "cat >\"$0.$$\"; case \"$*\" in *sweetspot-probe*) sh \"$0.$$\"; echo 1 ;; *) touch {}/submitting; sleep 1; echo 7 ;; esac",
+        folder.path().display()
+    );
+    for (name, script) in [
+        ("scontrol", "true"),
+        ("sbatch", &submit),
+        ("squeue", squeue),
+    ] {
+        let path = folder.path().join(name);
+        std::fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
+        use std::os::unix::fs::PermissionsExt;
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    folder
+}
+
+/// Starts a small study on a made Slurm, sends SIGTERM to its process group once `is_time`, and returns its output.
+fn interrupted(slurm: &Path, folder: &Path, is_time: impl Fn() -> bool) -> std::process::Output {
+    use std::os::unix::process::CommandExt;
+    let path = format!("{}:{}", slurm.display(), std::env::var("PATH").unwrap());
+    let sweep = crate::common::program()
+        .args(words(&format!("{SMALL} --study st")))
+        .env("PATH", path)
+        .current_dir(folder)
+        .process_group(0)
+        .stdin(std::process::Stdio::null())
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    wait_for("the moment of the signal", is_time);
+    let group = rustix::process::Pid::from_child(&sweep);
+    rustix::process::kill_process_group(group, rustix::process::Signal::TERM).unwrap();
+    let begun = std::time::Instant::now();
+    let output = sweep.wait_with_output().unwrap();
+    assert!(begun.elapsed().as_secs() < 6, "{:?}", begun.elapsed());
+    output
+}
+
+#[test]
+fn a_signal_ends_the_wait_for_a_queue_that_does_not_respond() {
+    let folder = tempfile::tempdir().unwrap();
+    let asked = folder.path().join("asked");
+    let slurm = made_slurm(&format!("touch {}; exec sleep 30", asked.display()));
+    let output = interrupted(slurm.path(), folder.path(), || asked.exists());
+    let message = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(128 + 15), "{message}");
+    assert_eq!(message.trim().lines().count(), 1, "{message}");
+}
+
+/// A scheduler or a terminal sends its signal to the whole process group. The jobs that are being submitted at this moment
+/// run all the same, so that the study must know them.
+#[test]
+fn jobs_that_are_submitted_at_the_moment_of_a_signal_are_known_to_the_study() {
+    let (folder, slurm) = (tempfile::tempdir().unwrap(), made_slurm("true"));
+    let submitting = slurm.path().join("submitting");
+    let output = interrupted(slurm.path(), folder.path(), || submitting.exists());
+    let message = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(128 + 15), "{message}");
+    assert!(message.contains("--resume finds them"), "{message}");
+    assert!(
+        message.contains("resume with `sweetspot sweep --resume st`"),
+        "{message}"
+    );
+    let array = std::fs::read(folder.path().join("st/slurm/1.json")).unwrap();
+    let array: serde_json::Value = serde_json::from_slice(&array).unwrap();
+    assert_eq!(array["job"], 7, "{array}");
 }
 
 /// Refused options, an unknown partition, and results of another study.

@@ -119,14 +119,65 @@ fn interrupted_sweeps_leave_or_cancel_their_jobs(cluster: &Cluster, folder: &Pat
                     "{message}"
                 );
                 assert!(!jobs.is_empty());
-                cluster.slurm(&["scancel", "--user=root"]);
             }
             _ => {
                 assert!(message.contains("are cancelled"), "{message}");
                 assert!(jobs.is_empty(), "{jobs}");
             }
         }
+        // No run was stored yet, and all are made.
+        assert!(message.contains("0 of 8 runs are stored"), "{message}");
+        let output = cluster.sweetspot(folder, &["sweep", "--resume", study]);
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        assert_eq!(stored_runs(folder, study), (8, 8));
         cluster.wait_until_idle();
+    }
+    cancelled_jobs_are_submitted_again_when_the_sweep_is_resumed(cluster, folder);
+}
+
+/// A job that somebody cancels is not submitted again while the sweep runs, but when it is resumed.
+fn cancelled_jobs_are_submitted_again_when_the_sweep_is_resumed(cluster: &Cluster, folder: &Path) {
+    let program = cluster.program();
+    let submitter = cluster
+        .command(&program, folder)
+        .args(words(&slow_study(&program, "scancel")))
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let task = format!(
+        "{} task {}",
+        program.display(),
+        folder.join("scancel").display()
+    );
+    wait_for("a result", || {
+        std::fs::read_dir(folder.join("scancel/tasks")).is_ok_and(|tasks| tasks.count() > 0)
+            || stored_if_any(folder, "scancel") > 0
+    });
+    wait_for("tasks", || !processes(&task).is_empty());
+    cluster.slurm(&["scancel", "--user=root"]);
+    let output = submitter.wait_with_output().unwrap();
+    let message = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{message}");
+    assert!(
+        message.contains("runs are missing because their jobs were cancelled; resume with"),
+        "{message}"
+    );
+    let output = cluster.sweetspot(folder, &words("sweep --resume scancel"));
+    let message = text(&output.stderr);
+    assert!(output.status.success(), "{message}");
+    assert!(
+        message.contains("runs whose jobs were cancelled are submitted again"),
+        "{message}"
+    );
+    assert_eq!(stored_runs(folder, "scancel"), (8, 8));
+}
+
+/// The number of runs of a study that may not exist yet.
+fn stored_if_any(folder: &Path, study: &str) -> i64 {
+    match folder.join(study).join("study.db").exists() {
+        true => stored_runs(folder, study).0,
+        false => 0,
     }
 }
 

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use sweetspot_device::Settings;
 
+use super::record::RECORD_MODE;
 use super::{HookContext, JobEnvironment, JobGpu, JobRecord};
 
 /// How long a process of the user may take: the user's home may be on a file system that does not answer.
@@ -78,7 +79,7 @@ impl AsUser {
 pub fn write_user_record(file: &Path) -> io::Result<()> {
     let mut text = Vec::new();
     io::stdin().take(1 << 20).read_to_end(&mut text)?;
-    sweetspot_study::write_atomically(file, &text)
+    sweetspot_study::write_atomically_with_mode(file, &text, RECORD_MODE)
 }
 
 /// The settings that an earlier run of `tune` chose for an objective, from the choices of the site and of the user.

@@ -93,7 +93,11 @@ pub fn prolog(job: &JobEnvironment, context: &HookContext<'_>) -> Result<HookRes
         (Ok(Some(_)), None) if record.gpus.is_empty() => {
             JobOutcome::Refused("the job has no GPU on this node".to_owned())
         }
-        (Ok(Some(request)), None) => apply(&request, job, &record.gpus, context),
+        (Ok(Some(request)), None) => {
+            let (outcome, problem) = apply(&request, job, &record.gpus, context);
+            record.problems.extend(problem);
+            outcome
+        }
     };
     write(&records, &record)?;
     let mut cancels_job = false;
@@ -184,10 +188,11 @@ fn writer(job: u64, uid: u32, context: &HookContext<'_>) -> RemoteWriter {
 /// Ends the leases of a job, and takes note of what could not be restored.
 fn release(record: &mut JobRecord, context: &HookContext<'_>) {
     // A prolog that was killed may have set something before it wrote that down.
-    let may_be_set = matches!(
+    let is_set = matches!(
         record.outcome,
         JobOutcome::Applied(_) | JobOutcome::Unfinished
     );
+    let may_be_set = is_set || !record.problems.is_empty();
     record.problems.clear();
     record.progress = JobProgress::Ended;
     if !may_be_set {
@@ -226,13 +231,14 @@ fn release_left(
     messages
 }
 
-/// Sets what a job asks for on all its GPUs, or on none.
+/// Sets what a job asks for on all its GPUs, or on none. The second value says why it is unknown whether something is set:
+/// a service that does not respond may still do later what it was asked.
 fn apply(
     request: &JobRequest,
     job: &JobEnvironment,
     gpus: &[JobGpu],
     context: &HookContext<'_>,
-) -> JobOutcome {
+) -> (JobOutcome, Option<String>) {
     let settings = match request {
         JobRequest::Settings(settings) => *settings,
         JobRequest::Objective {
@@ -240,7 +246,7 @@ fn apply(
             workload,
         } => match as_user::find_choice(context, job, objective, workload.as_deref(), gpus) {
             Ok(settings) => settings,
-            Err(reason) => return JobOutcome::Refused(reason),
+            Err(reason) => return (JobOutcome::Refused(reason), None),
         },
     };
     let mut writer = writer(job.id, job.uid, context);
@@ -253,18 +259,21 @@ fn apply(
                 .iter()
                 .try_for_each(|device| writer.apply(device, &settings).map(drop))
         });
-    match applied {
-        Ok(()) => JobOutcome::Applied(settings),
-        Err(refusal) => {
-            let mut reason = refusal.to_string();
-            if let Ok(problems) = writer.release_job() {
-                problems
-                    .iter()
-                    .for_each(|problem| reason += &format!("; {problem}"));
-            }
-            JobOutcome::Refused(reason)
+    let refusal = match applied {
+        Ok(()) => return (JobOutcome::Applied(settings), None),
+        Err(refusal) => refusal,
+    };
+    let mut reason = refusal.to_string();
+    let unknown = match writer.release_job() {
+        Ok(problems) => {
+            problems
+                .iter()
+                .for_each(|problem| reason += &format!("; {problem}"));
+            None
         }
-    }
+        Err(refusal) => writer.was_reached().then(|| refusal.to_string()),
+    };
+    (JobOutcome::Refused(reason), unknown)
 }
 
 /// The GPUs with these indices, and what their energy counters show now.

@@ -1,17 +1,24 @@
 //! The record of a job: what it asked for, what came of it, and the energy of its GPUs.
 
 use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use sweetspot_device::{DeviceId, Settings};
-use sweetspot_study::write_atomically;
+use sweetspot_service::ownership::private_folder;
+use sweetspot_study::write_atomically_with_mode;
 
 /// The schema of a record.
 pub const JOB_SCHEMA: &str = "sweetspot.slurm-job/1";
 
 /// The largest accepted size of a record.
 const MAX_BYTES: u64 = 1 << 20;
+
+/// The rights to folders and files with records. Slurm may call the hooks with an umask of 0, and a record decides which
+/// leases a hook ends.
+const FOLDER_MODE: u32 = 0o755;
+pub(super) const RECORD_MODE: u32 = 0o644;
 
 /// How far a job is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -82,7 +89,7 @@ pub struct JobRecord {
     /// When the job ended, in seconds since 1970; absent before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_unix_s: Option<f64>,
-    /// What could not be restored.
+    /// What could not be restored, or why that is unknown.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub problems: Vec<String>,
 }
@@ -117,6 +124,13 @@ pub fn settings_text(settings: &Settings) -> String {
     all.join(", ")
 }
 
+/// Creates a folder that only root can change. One that others can change is refused.
+fn create_folder(path: &Path) -> std::io::Result<()> {
+    private_folder(path, FOLDER_MODE)
+        .map(drop)
+        .map_err(std::io::Error::other)
+}
+
 /// The folder with the records of the jobs of a node.
 #[derive(Clone, Debug)]
 pub struct JobRecords {
@@ -127,8 +141,12 @@ impl JobRecords {
     /// Opens the folder, which only root may write to; it is created if it is missing. Each node has its own, because
     /// several may share a file system.
     pub fn open(folder: &Path, node: &str) -> std::io::Result<Self> {
+        if let Some(parent) = folder.parent().filter(|parent| !parent.exists()) {
+            create_folder(parent)?;
+        }
+        create_folder(folder)?;
         let folder = folder.join(node.replace('/', "_"));
-        std::fs::create_dir_all(&folder)?;
+        create_folder(&folder)?;
         Ok(Self { folder })
     }
 
@@ -159,12 +177,13 @@ impl JobRecords {
     pub fn write(&self, record: &JobRecord) -> std::io::Result<()> {
         let text = serde_json::to_vec_pretty(record)?;
         if record.progress != JobProgress::Ended {
-            return write_atomically(&self.file(record.job), &text);
+            return write_atomically_with_mode(&self.file(record.job), &text, RECORD_MODE);
         }
         // Jobs that are over are put aside, so that hooks do not read all jobs of a node's life.
         let ended = self.folder.join("ended");
-        std::fs::create_dir_all(&ended)?;
-        write_atomically(&ended.join(format!("{}.json", record.job)), &text)?;
+        create_folder(&ended)?;
+        let file = ended.join(format!("{}.json", record.job));
+        write_atomically_with_mode(&file, &text, RECORD_MODE)?;
         match std::fs::remove_file(self.file(record.job)) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
             _ => Ok(()),
@@ -182,6 +201,7 @@ impl JobRecords {
         let file = options
             .create(true)
             .append(true)
+            .mode(RECORD_MODE)
             .open(self.folder.join("log.jsonl"));
         let written = file.and_then(|mut file| writeln!(file, "{line}"));
         if let Err(error) = written {

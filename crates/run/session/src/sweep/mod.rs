@@ -13,7 +13,7 @@ mod time_left;
 pub use error::SweepError;
 pub use slurm::{
     JobCounts, Placement, QueueSummary, SlurmError, SlurmOptions, SlurmRequest, answer_probe,
-    reject_queued_jobs, was_started_on_slurm,
+    has_submitted_jobs, reject_queued_jobs, was_started_on_slurm,
 };
 pub use time_left::TimeLeft;
 

@@ -18,6 +18,14 @@ pub enum SlurmError {
         /// What the command printed.
         problem: String,
     },
+    /// A command of Slurm ended without an answer, so that nobody knows whether it has done what it was asked.
+    #[error("`{command}` did not answer: {problem}")]
+    Unanswered {
+        /// The name of the command.
+        command: &'static str,
+        /// How it ended.
+        problem: String,
+    },
     /// Slurm does not accept the job.
     #[error("Slurm refused the job: {problem}{}", remedy(.problem))]
     Refused {
@@ -129,6 +137,11 @@ fn remedy(problem: &str) -> &'static str {
 }
 
 impl SlurmError {
+    /// Whether the same command may succeed later: the controller did not respond, as while it is restarted.
+    pub(super) fn is_outage(&self) -> bool {
+        matches!(self, Self::Command { .. } | Self::Unanswered { .. })
+    }
+
     /// Creates the error that a file cannot be read or written.
     pub(super) fn file(path: impl Into<PathBuf>) -> impl FnOnce(std::io::Error) -> Self {
         let path = path.into();

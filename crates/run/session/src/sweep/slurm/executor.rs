@@ -48,6 +48,18 @@ pub(super) struct Execution<'a> {
     pub(super) folder: std::path::PathBuf,
     pub(super) begun: Instant,
     pub(super) told: String,
+    /// Whether nothing was looked at yet.
+    pub(super) is_first: bool,
+    /// Whether something has changed since runs were last submitted.
+    pub(super) is_due: bool,
+}
+
+/// What one look at the queue has led to.
+enum Step {
+    /// No run is missing.
+    Done,
+    /// Jobs are under way; `has_changed` says whether something has happened since the look before.
+    Waiting { has_changed: bool },
 }
 
 impl SlurmSweep {
@@ -60,19 +72,21 @@ impl SlurmSweep {
         observer: &mut dyn Observer,
     ) -> Result<(), SessionError> {
         let store = store.as_deref_mut().ok_or(SlurmError::NoStore)?;
-        self.run_with(&mut SlurmCommands, outline, points, store, observer)
+        let signals = SignalSource::listen()?;
+        let mut slurm = SlurmCommands::with_signals(&signals);
+        self.run_with(&mut slurm, &signals, outline, points, store, observer)
     }
 
     /// Makes all runs that are not stored yet, on this scheduler.
     pub(super) fn run_with(
         &self,
         slurm: &mut dyn Scheduler,
+        signals: &SignalSource,
         outline: &Outline,
         points: &mut [Point],
         store: &mut Store,
         observer: &mut dyn Observer,
     ) -> Result<(), SessionError> {
-        let signals = SignalSource::listen()?;
         let folder =
             std::path::absolute(store.folder()).map_err(SlurmError::file(store.folder()))?;
         let ledger = Ledger::new(&folder, &outline.identity());
@@ -96,9 +110,11 @@ impl SlurmSweep {
             folder,
             begun: Instant::now(),
             told: String::new(),
+            is_first: true,
+            is_due: true,
         };
-        let done = execution.run(&signals, observer);
-        execution.end(done, &signals, observer)
+        let done = execution.run(signals, observer);
+        execution.end(done, signals, observer)
     }
 }
 
@@ -111,43 +127,56 @@ impl Execution<'_> {
     ) -> Result<(), SessionError> {
         let mut poll = POLL.0;
         let mut reachable_at = Instant::now();
-        let mut is_first = true;
         loop {
-            // The queue is read before the results: a job that has left the queue has written its result before.
-            let queue = match self.slurm.queue(&self.open_names()) {
-                Ok(queue) => {
+            match self.step(observer) {
+                Ok(Step::Done) => return Ok(()),
+                Ok(Step::Waiting { has_changed }) => {
                     reachable_at = Instant::now();
-                    queue
+                    poll = match has_changed {
+                        true => POLL.0,
+                        false => (poll * 3 / 2).min(POLL.1),
+                    };
+                    signals.wait_until(Instant::now() + poll)?;
                 }
-                Err(problem @ SlurmError::Command { .. })
-                    if reachable_at.elapsed() < MAX_OUTAGE =>
+                Err(SessionError::Slurm(problem))
+                    if problem.is_outage()
+                        && signals.received().is_none()
+                        && reachable_at.elapsed() < MAX_OUTAGE =>
                 {
                     observer.note(&format!("{problem}; trying again"));
                     signals.wait_until(Instant::now() + POLL.1)?;
-                    continue;
                 }
-                Err(problem) => return Err(problem.into()),
-            };
-            let gathered = self.gather(observer)?;
-            self.check_reference()?;
-            let stored = &self.stored;
-            let summary =
-                self.tracker
-                    .update(&queue, |run| stored.contains(&run), self.begun.elapsed());
-            self.settle_lost(&summary, observer)?;
-            let has_changed = gathered > 0 || !summary.lost.is_empty() || is_first;
-            let is_done = self.submit_missing(has_changed, observer)? && self.tracker.is_idle();
-            if is_done {
-                return Ok(());
+                Err(problem) => return Err(problem),
             }
-            is_first = false;
-            self.show(&summary, observer);
-            poll = match has_changed {
-                true => POLL.0,
-                false => (poll * 3 / 2).min(POLL.1),
-            };
-            signals.wait_until(Instant::now() + poll)?;
         }
+    }
+
+    /// Looks once at the queue and at the results, and submits what is missing.
+    fn step(&mut self, observer: &mut dyn Observer) -> Result<Step, SessionError> {
+        // The queue is read before the results: a job that has left the queue has written its result before.
+        let queue = self.slurm.queue(&self.open_names())?;
+        let gathered = self.gather(observer)?;
+        self.check_reference()?;
+        let stored = &self.stored;
+        if std::mem::take(&mut self.is_first) {
+            let cancelled = self.tracker.resume(&queue, |run| stored.contains(&run));
+            if cancelled > 0 {
+                observer.note(&format!(
+                    "{cancelled} runs whose jobs were cancelled are submitted again"
+                ));
+            }
+        }
+        let is_stored = |run| stored.contains(&run);
+        let summary = self.tracker.update(&queue, is_stored, self.begun.elapsed());
+        self.settle_lost(&summary, observer)?;
+        let has_changed = gathered > 0 || !summary.lost.is_empty();
+        self.is_due |= has_changed;
+        if self.submit_missing(observer)? && self.tracker.is_idle() {
+            return Ok(Step::Done);
+        }
+        self.is_due = false;
+        self.show(&summary, observer);
+        Ok(Step::Waiting { has_changed })
     }
 
     /// The names of the arrays that may have jobs in the queue.
@@ -265,7 +294,12 @@ impl Execution<'_> {
         let output = String::from_utf8_lossy(&output).into_owned();
         let last = output.lines().rfind(|line| !line.trim().is_empty());
         let last = last.map_or(String::new(), |line| format!(": {}", line.trim()));
-        format!("{how}{node} after {} attempts{last}", lost.attempts)
+        let attempts = match lost.attempts {
+            0 => return format!("{how}{node} before the sweep was resumed{last}"),
+            1 => "1 attempt".to_owned(),
+            attempts => format!("{attempts} attempts"),
+        };
+        format!("{how}{node} after {attempts}{last}")
     }
 
     /// Shows the state of the queue, and withdraws arrays that wait for a node which is down.
@@ -284,6 +318,25 @@ impl Execution<'_> {
         }
     }
 
+    /// Cancels all jobs, and takes note of it: their runs are made when the sweep is resumed.
+    fn cancel(&mut self) -> Result<(), SlurmError> {
+        if self.tracker.open_arrays().any(|array| array.job.is_none()) {
+            let queue = self.slurm.queue(&self.open_names())?;
+            self.tracker.find_numbers(&queue);
+        }
+        let open = self.tracker.open_arrays();
+        let (numbers, jobs): (Vec<u32>, Vec<Option<u64>>) =
+            open.map(|array| (array.number, array.job)).unzip();
+        let jobs: Vec<u64> = jobs.into_iter().flatten().collect();
+        self.slurm.cancel(&jobs)?;
+        for number in numbers {
+            if let Some(array) = self.tracker.withdraw(number) {
+                self.ledger.update(array)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Ends the sweep: after an error or a signal, says what happens to the jobs, or cancels them.
     fn end(
         &mut self,
@@ -295,14 +348,9 @@ impl Execution<'_> {
         let signal = signals.received();
         let is_over = done.is_err()
             && signal.is_none()
-            && !matches!(done, Err(SessionError::Slurm(SlurmError::Command { .. })));
+            && !matches!(&done, Err(SessionError::Slurm(problem)) if problem.is_outage());
         if has_jobs && (is_over || signal.is_some() && self.sweep.cancels) {
-            let jobs: Vec<u64> = self
-                .tracker
-                .open_arrays()
-                .filter_map(|array| array.job)
-                .collect();
-            match self.slurm.cancel(&jobs) {
+            match self.cancel() {
                 Ok(()) => observer.note("the jobs of the study are cancelled"),
                 Err(problem) => observer.note(&format!("the jobs are not cancelled: {problem}")),
             }

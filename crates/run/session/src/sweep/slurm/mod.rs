@@ -12,6 +12,7 @@ mod queue;
 mod script;
 mod submit;
 mod tracker;
+mod wait;
 
 pub use error::SlurmError;
 pub use options::{Placement, SlurmOptions};
@@ -79,7 +80,7 @@ impl Sweep {
     ) -> Result<Self, SessionError> {
         definition.check()?;
         let words = request.options.sbatch_words()?;
-        let limits = SlurmCommands.limits()?;
+        let limits = SlurmCommands::default().limits()?;
         let is_simulated = definition.command.is_none();
         let mut planned = match is_simulated || request.dry_run {
             true => Some(match is_simulated && definition.simulate.is_some() {
@@ -133,7 +134,7 @@ impl Sweep {
         let (earlier, node) = ledger.executor()?.unwrap_or_default();
         let options = request.options.or(earlier);
         options.sbatch_words()?;
-        let limits = SlurmCommands.limits()?;
+        let limits = SlurmCommands::default().limits()?;
         let node = node.filter(|_| options.placement() == Placement::Pinned);
         Ok(Self {
             outline: outline.clone(),
@@ -157,11 +158,17 @@ pub fn was_started_on_slurm(outline: &Outline, folder: &Path) -> Result<bool, Sl
         .is_some())
 }
 
+/// Whether jobs were submitted for a study: their results, and what they have printed, are in its folder.
+pub fn has_submitted_jobs(outline: &Outline, folder: &Path) -> bool {
+    let arrays = Ledger::new(folder, &outline.identity()).arrays();
+    arrays.map_or(true, |arrays| !arrays.is_empty())
+}
+
 /// Refuses to make runs here while jobs of the study are in the queue.
 pub fn reject_queued_jobs(outline: &Outline, folder: &Path) -> Result<(), SlurmError> {
     let arrays = Ledger::new(folder, &outline.identity()).arrays()?;
     let names: Vec<String> = arrays.iter().map(|array| array.name.clone()).collect();
-    let queue = match SlurmCommands.queue(&names) {
+    let queue = match SlurmCommands::default().queue(&names) {
         // Without Slurm nobody knows, and nothing can be lost: the first result of a run is kept.
         Err(SlurmError::NotInstalled(_)) => return Ok(()),
         queue => queue?,
@@ -201,7 +208,8 @@ impl SlurmSweep {
         let ledger = Ledger::new(base, &outline.identity());
         let array = ledger.planned(1, arrays.swap_remove(0));
         let max = self.options.max_jobs.map(std::num::NonZeroUsize::get);
-        Ok(SlurmCommands.test(&array_job(base, &ledger, &array, &self.program, max, words))?)
+        let job = array_job(base, &ledger, &array, &self.program, max, words);
+        Ok(SlurmCommands::default().test(&job)?)
     }
 }
 

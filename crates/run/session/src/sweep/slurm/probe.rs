@@ -95,7 +95,7 @@ pub fn probe(
         definition: definition.cloned(),
     };
     write(&folder.0.join("question.json"), &question)?;
-    let mut slurm = SlurmCommands;
+    let mut slurm = SlurmCommands::with_signals(&signals);
     let job = slurm.submit(&probe_job(&folder.0, &name, program, user))?;
     let answered = wait_for_answer(&mut slurm, job, &name, &folder.0, &signals, observer);
     if answered.is_err() {

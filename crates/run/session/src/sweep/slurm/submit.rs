@@ -15,14 +15,13 @@ impl Execution<'_> {
     /// Submits missing runs, as many as there is room for, and returns whether none is missing any more.
     pub(super) fn submit_missing(
         &mut self,
-        has_changed: bool,
         observer: &mut dyn Observer,
     ) -> Result<bool, SessionError> {
         let is_waiting = !self.tracker.is_idle();
         // An adaptive plan decides about the next round when this one is complete; a limit on jobs holds for all arrays
         // together.
         let is_in_rounds = self.outline.plan.is_adaptive() || self.sweep.options.max_jobs.is_some();
-        if is_waiting && (is_in_rounds || !has_changed) {
+        if is_waiting && (is_in_rounds || !self.is_due) {
             return Ok(false);
         }
         let mut runs = wanted(self.outline, self.points);
@@ -44,7 +43,7 @@ impl Execution<'_> {
                 if !has_room || is_limited {
                     return Ok(false);
                 }
-                if let Err(problem) = self.submit(blocks, node.clone()) {
+                if let Err(problem) = self.submit(blocks, node.clone(), observer) {
                     return self.refused(problem, node.as_deref(), observer);
                 }
             }
@@ -60,13 +59,17 @@ impl Execution<'_> {
         node: Option<&str>,
         observer: &mut dyn Observer,
     ) -> Result<bool, SessionError> {
+        if problem.is_outage() {
+            return Err(problem.into());
+        }
         if self.sweep.options.placement() == Placement::Spread
             && let Some(node) = node
             && self.nodes.len() > 1
         {
             observer.note(&format!("no runs are made on {node}: {problem}"));
             self.nodes.retain(|known| known != node);
-            return self.submit_missing(true, observer);
+            self.is_due = true;
+            return self.submit_missing(observer);
         }
         match self.tracker.is_idle() {
             true => Err(problem.into()),
@@ -111,8 +114,14 @@ impl Execution<'_> {
         Ok(placed)
     }
 
-    /// Submits an array.
-    fn submit(&mut self, blocks: Vec<Vec<u64>>, node: Option<String>) -> Result<(), SlurmError> {
+    /// Submits an array. If nobody knows whether Slurm has accepted it, it stays written down: its jobs are then found by
+    /// their name, or count as lost.
+    fn submit(
+        &mut self,
+        blocks: Vec<Vec<u64>>,
+        node: Option<String>,
+        observer: &mut dyn Observer,
+    ) -> Result<(), SlurmError> {
         let number = self.tracker.arrays().len() as u32 + 1;
         let mut max = self.sweep.options.max_jobs.map(std::num::NonZeroUsize::get);
         if self.sweep.options.placement() == Placement::Spread {
@@ -129,6 +138,9 @@ impl Execution<'_> {
         );
         match self.slurm.submit(&job) {
             Ok(job) => array.job = Some(job),
+            Err(problem @ SlurmError::Unanswered { .. }) => {
+                observer.note(&format!("{problem}; its jobs are looked for in the queue"));
+            }
             Err(problem) => {
                 self.ledger.forget(&array);
                 return Err(problem);

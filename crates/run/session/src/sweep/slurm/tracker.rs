@@ -56,19 +56,44 @@ pub struct Tracker {
 }
 
 impl Tracker {
-    /// Adds an array that was submitted.
+    /// Adds an array that was submitted. The runs of one that was withdrawn are not under way.
     pub fn add(&mut self, array: ArrayRecord) {
         let number = self.arrays.len();
-        for (index, block) in array.blocks.iter().enumerate() {
+        let blocks = array.blocks.iter().filter(|_| !array.withdrawn);
+        for (index, block) in blocks.enumerate() {
             for run in block {
                 self.jobs.insert(*run, (number, index));
                 self.missing_since.remove(run);
-                if !array.withdrawn {
-                    *self.attempts.entry(*run).or_default() += 1;
-                }
+                *self.attempts.entry(*run).or_default() += 1;
             }
         }
         self.arrays.push(array);
+    }
+
+    /// Takes up what an earlier sweep has submitted. Whoever resumes a sweep wants all its runs: those whose jobs somebody
+    /// has cancelled are not under way, and for those whose jobs have ended without a result the attempts are counted anew.
+    /// Returns the number of cancelled runs.
+    pub fn resume(&mut self, queue: &[QueuedTask], is_stored: impl Fn(u64) -> bool) -> usize {
+        self.find_numbers(queue);
+        let states: HashMap<(u64, usize), &JobState> = queue
+            .iter()
+            .map(|task| ((task.job, task.index), &task.state))
+            .collect();
+        let (arrays, attempts) = (&self.arrays, &mut self.attempts);
+        let before = self.jobs.len();
+        self.jobs.retain(|run, (array, index)| {
+            let job = arrays[*array].job;
+            let state = job.and_then(|number| states.get(&(number, *index)));
+            let word = match state {
+                _ if is_stored(*run) => return true,
+                Some(JobState::Pending | JobState::Running) => return true,
+                Some(JobState::Ended(word)) => word.as_str(),
+                None => "",
+            };
+            attempts.insert(*run, 0);
+            word != "CANCELLED"
+        });
+        before - self.jobs.len()
     }
 
     /// All arrays that were submitted.
@@ -210,7 +235,7 @@ impl Tracker {
     }
 
     /// Finds the numbers of arrays whose submitter ended before it knew them, by their names.
-    fn find_numbers(&mut self, queue: &[QueuedTask]) {
+    pub fn find_numbers(&mut self, queue: &[QueuedTask]) {
         for array in self.arrays.iter_mut().filter(|array| array.job.is_none()) {
             let found = queue.iter().find(|task| task.name == array.name);
             array.job = found.map(|task| task.job);

@@ -117,3 +117,43 @@ fn an_array_that_the_executor_withdraws_does_not_count_as_an_attempt() {
     let summary = tracker.update(&[], |_| false, at(9));
     assert_eq!(summary.lost[0].attempts, 1);
 }
+
+#[test]
+fn a_resumed_sweep_wants_what_was_cancelled_and_counts_attempts_anew() {
+    let mut tracker = Tracker::default();
+    tracker.add(array(1, Some(7), &[&[0], &[1], &[2], &[3]]));
+    tracker.add(array(2, Some(8), &[&[1]]));
+    let queue = [
+        task(7, 0, ended("CANCELLED")),
+        task(8, 0, ended("FAILED")),
+        task(7, 2, JobState::Running),
+        task(7, 3, ended("CANCELLED")),
+    ];
+    // Run 3 left its result before its job was cancelled.
+    assert_eq!(tracker.resume(&queue, |run| run == 3), 1);
+    assert!(!tracker.is_active(0) && tracker.is_active(1) && tracker.is_active(2));
+    tracker.update(&queue, |run| run == 3, at(0));
+    let summary = tracker.update(&queue, |run| run == 3, at(6));
+    assert_eq!(tracker.cancelled(), 0);
+    let lost: Vec<_> = summary
+        .lost
+        .iter()
+        .map(|lost| (lost.id, lost.attempts))
+        .collect();
+    assert_eq!(lost, [(1, 0)]);
+    // A job that goes on counts.
+    tracker.update(&[], |run| run == 3, at(10));
+    let summary = tracker.update(&[], |run| run == 3, at(20));
+    assert_eq!((summary.lost[0].id, summary.lost[0].attempts), (2, 1));
+}
+
+#[test]
+fn the_runs_of_a_withdrawn_array_are_not_under_way() {
+    let mut withdrawn = array(1, Some(7), &[&[0]]);
+    withdrawn.withdrawn = true;
+    let mut tracker = Tracker::default();
+    tracker.add(withdrawn);
+    assert!(tracker.is_idle());
+    tracker.update(&[task(7, 0, ended("CANCELLED"))], |_| false, at(0));
+    assert_eq!(tracker.cancelled(), 0);
+}
