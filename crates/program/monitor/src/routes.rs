@@ -148,12 +148,14 @@ fn counters(state: &mut State, uid: u32, request: &Request) -> Result<Answer, Re
         }
         ("POST", [name, "start"]) => {
             let gpus = chosen_gpus(state, request)?;
-            let at = state.mark(&gpus);
+            // The energy so far is zero, so there is nothing to wait for.
+            let at = state.mark(&gpus, false);
             state
                 .counters
                 .start(uid, name, gpus, at, unix_seconds())
                 .map_err(refused)?;
-            with_name(name, at)
+            let started = state.counters.started(uid, name, &state.names);
+            Ok(Answer::Now(json_of(&started.map_err(refused)?)?))
         }
         ("POST", [name, "stop"]) => {
             let gpus = state
@@ -162,14 +164,14 @@ fn counters(state: &mut State, uid: u32, request: &Request) -> Result<Answer, Re
                 .map_err(refused)?
                 .gpus
                 .clone();
-            let at = state.mark(&gpus);
+            let at = state.mark(&gpus, true);
             state.counters.stop(uid, name, at).map_err(refused)?;
             with_name(name, at)
         }
         ("GET", [name]) => {
             let counter = state.counters.find(uid, name).map_err(refused)?;
             let (stop, gpus) = (counter.span().1, counter.gpus.clone());
-            let at = stop.unwrap_or_else(|| state.mark(&gpus));
+            let at = stop.unwrap_or_else(|| state.mark(&gpus, true));
             with_name(name, at)
         }
         ("GET", [name, "samples"]) => {

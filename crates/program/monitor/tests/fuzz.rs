@@ -92,7 +92,7 @@ fn no_request_makes_it_panic() {
     let count =
         std::env::var("SWEETSPOT_FUZZ_REQUESTS").map_or(20_000, |count| count.parse().unwrap());
     let mut state = State::new(Vec::new(), Meter::start(Vec::new()).unwrap(), true);
-    let kept = state.mark(&[]);
+    let kept = state.mark(&[], false);
     state
         .counters
         .start(7, "kept", Vec::new(), kept, 0.0)

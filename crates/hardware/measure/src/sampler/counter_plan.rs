@@ -21,6 +21,13 @@ const GOOD_UNCERTAINTY: Seconds = Seconds::new(0.0025);
 const POOR_UNCERTAINTY: Seconds = Seconds::new(0.012);
 /// The longest search for the counter's update times, in update periods.
 const SEARCH_PERIODS: f64 = 6.0;
+/// The longest time after which an update is located again, so that a drift of the clocks is noticed.
+const LOCATE_EVERY: Seconds = Seconds::new(64.0);
+/// Of marks that may share reads, at most two in this time are followed by reads.
+const TWO_SHARED_MARKS: Seconds = Seconds::new(8.0);
+/// Marks that may share reads are followed by reads only if they are this far apart: a mean over a shorter time would
+/// say little about the gain of the driver's buffer.
+const SHARED_MARKS_APART: Seconds = Seconds::new(1.0);
 
 /// Decides when the energy counter is read next.
 #[derive(Debug)]
@@ -31,6 +38,10 @@ pub(crate) struct CounterPlan {
     /// The end of the search for the counter's update times; `None` if no search is under way.
     search_until: Option<Moment>,
     schedule: Option<UpdateSchedule>,
+    /// When an update is to be located again, while the schedule still says when to expect it.
+    locate_at: Option<Moment>,
+    /// The moments of the last two marks that may share reads and were followed by some, the older one first.
+    shared_marks: [Option<Moment>; 2],
     steps: Vec<Span>,
     last: Option<(Span, Joules)>,
     begun: Moment,
@@ -44,6 +55,8 @@ impl CounterPlan {
             due: vec![now],
             search_until: Some(now + period * SEARCH_PERIODS),
             schedule: None,
+            locate_at: None,
+            shared_marks: [None; 2],
             steps: Vec::new(),
             last: None,
             begun: now,
@@ -58,12 +71,17 @@ impl CounterPlan {
             Some(schedule) => self.next_around_step(schedule, last),
             None => last + LEARNING_INTERVAL,
         });
+        let located = self.locate_at.and_then(|at| {
+            let begin = last.max(at);
+            let schedule = self.rough_schedule(begin)?;
+            Some(self.next_around_step(schedule, begin))
+        });
         let usual = match &self.schedule {
             // In the middle between two steps a read shows without doubt which of them was the last.
             Some(schedule) => schedule.next_after(last + IDLE_INTERVAL) + self.period * 0.5,
             None => last + IDLE_INTERVAL,
         };
-        [asked, search]
+        [asked, search, located]
             .into_iter()
             .flatten()
             .fold(usual, Moment::min)
@@ -108,6 +126,18 @@ impl CounterPlan {
         self.due.sort();
     }
 
+    /// Schedules reads around a moment as [`Self::mark`] does, unless earlier marks make them dispensable: where many
+    /// clients mark moments, a few reads correct the driver's buffer, which tells the energies in between.
+    pub fn mark_sharing_reads(&mut self, at: Moment) {
+        let [last_but_one, last] = self.shared_marks;
+        let is_far =
+            |from: Option<Moment>, least: Seconds| from.is_none_or(|from| at - from >= least);
+        if is_far(last, SHARED_MARKS_APART) && is_far(last_but_one, TWO_SHARED_MARKS) {
+            self.shared_marks = [last, Some(at)];
+            self.mark(at);
+        }
+    }
+
     /// Whether no read for a marked moment is outstanding.
     pub fn is_settled(&self) -> bool {
         self.due.is_empty() && self.search_until.is_none()
@@ -125,6 +155,14 @@ impl CounterPlan {
             }
             self.steps.push(Span::new(before.begin, call.end));
             self.schedule = UpdateSchedule::fit(&self.steps, self.period);
+            self.locate_at = self
+                .schedule
+                .map(|schedule| locate_next(&schedule, call.end));
+        }
+        // A counter that does not step, as that of a device that draws nothing, is not searched without end.
+        let is_late = |at: &Moment| call.end > *at + self.period * SEARCH_PERIODS;
+        if self.locate_at.as_ref().is_some_and(is_late) {
+            self.locate_at = Some(call.end + IDLE_INTERVAL);
         }
         self.last = Some((call, value));
         let is_known = self
@@ -140,5 +178,73 @@ impl CounterPlan {
         self.due.retain(|due| *due > again);
         self.due.insert(0, again);
         self.search_until = None;
+    }
+}
+
+/// When an update is to be located again after one was seen: just before the schedule gets so uncertain that a mark would
+/// have to search. The longer the schedule is known, the longer it holds.
+fn locate_next(schedule: &UpdateSchedule, seen: Moment) -> Moment {
+    let mut time = Seconds::new(0.5);
+    while time < LOCATE_EVERY && schedule.uncertainty(seen + time * 2.0) <= GOOD_UNCERTAINTY {
+        time = time * 2.0;
+    }
+    seen + time
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Reads the plan's due reads until `end`, marking moments at an interval, and returns how many reads there were in
+    /// the last `counted` seconds. The counter steps every 100 ms by an energy; a read takes 2.8 ms.
+    fn reads(
+        end: f64,
+        counted: f64,
+        marks: impl Fn(&mut CounterPlan, Moment),
+        every: f64,
+    ) -> usize {
+        let at = |seconds: f64| Moment::from_nanos((seconds * 1e9) as u64);
+        let seconds = |moment: Moment| moment.nanos() as f64 * 1e-9;
+        let mut plan = CounterPlan::new(Seconds::new(0.1), at(0.0));
+        let (mut now, mut next_mark, mut count) = (0.0, every, 0);
+        while now < end {
+            let due = seconds(plan.due()).max(now);
+            if next_mark <= due {
+                now = next_mark;
+                next_mark += every;
+                marks(&mut plan, at(now));
+                continue;
+            }
+            // The period of the crystal is not exactly the nominal one.
+            let value = ((due + 0.0014 + 0.037) / 0.100_003).floor();
+            plan.read(
+                Span::new(at(due), at(due + 0.0028)),
+                Joules::new(25.0 * value),
+            );
+            now = due + 0.0028;
+            count += usize::from(now > end - counted);
+        }
+        count
+    }
+
+    #[test]
+    fn a_counter_that_is_rarely_asked_for_is_rarely_read() {
+        let idle = reads(200.0, 100.0, |_, _| {}, 1e9);
+        assert!((6..20).contains(&idle), "{idle}");
+        // A mark every 16 s needs no search: at most the idle reads and three for each mark.
+        let marked = reads(200.0, 100.0, CounterPlan::mark, 16.0);
+        assert!(marked <= idle + 20, "{marked}, {idle}");
+    }
+
+    #[test]
+    fn many_marks_share_reads() {
+        let each = reads(60.0, 40.0, CounterPlan::mark, 0.2);
+        let shared = reads(60.0, 40.0, CounterPlan::mark_sharing_reads, 0.2);
+        assert!(each > 300, "{each}");
+        // Two marks in eight seconds, with at most three reads each, and those that locate an update.
+        assert!((20..=40).contains(&shared), "{shared}");
+        // Rare marks have reads of their own.
+        let rare = reads(60.0, 40.0, CounterPlan::mark_sharing_reads, 4.0);
+        assert!(rare >= 18, "{rare}");
     }
 }
