@@ -92,6 +92,12 @@ impl State {
         moment
     }
 
+    /// The GPUs with their product names.
+    pub fn gpu_names(&self) -> Vec<(&GpuName, &str)> {
+        let products = self.gpus.iter().map(|gpu| gpu.descriptor().name.as_str());
+        self.names.iter().zip(products).collect()
+    }
+
     /// Takes over the leases, and measures what is drawn under them.
     pub fn set_leases(&mut self, leases: Vec<LeaseView>) {
         let totals = self.meter.totals();

@@ -23,11 +23,12 @@ impl Random {
     }
 }
 
-const TARGETS: [&str; 16] = [
+const TARGETS: [&str; 17] = [
     "/",
     "/live",
     "/metrics",
     "/clock",
+    "/energy",
     "/job",
     "/counters",
     "/counters/",
@@ -124,6 +125,7 @@ fn no_request_makes_it_panic() {
             match answer(&mut state, asker, &request) {
                 Answer::Now(response) => assert!(!response.to_bytes().is_empty()),
                 Answer::Counter { uid, .. } => assert_eq!(uid, 1000),
+                Answer::Energies { .. } => assert_eq!(request.path, "/energy"),
             }
             answered += 1;
         }
