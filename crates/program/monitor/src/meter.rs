@@ -53,9 +53,9 @@ struct Shared {
 }
 
 impl Shared {
-    /// The GPUs that are to be measured now, by their places, and whether a client waits for it. A measurement takes a
-    /// little time for each GPU, so where some are needed the others are left alone.
-    fn due(&self) -> (BTreeSet<usize>, bool) {
+    /// The GPUs that are to be measured now, by their places; `None` if there is nothing to do. A measurement takes a little
+    /// time for each GPU, so where some are needed the others are left alone.
+    fn due(&self) -> Option<BTreeSet<usize>> {
         let is_watched = self.asked.is_some_and(|at| at.elapsed() < WATCHED_FOR);
         let period = if is_watched {
             WATCHED_PERIOD
@@ -66,22 +66,17 @@ impl Shared {
         let places = self.measured_at.iter().enumerate();
         let old = places.filter(|(_, at)| is_old(at)).map(|(place, _)| place);
         let mut due: BTreeSet<usize> = old.collect();
-        let is_awaited = self.marks.values().any(|mark| mark.is_awaited);
-        let has_old_marks = || {
-            self.marks
-                .values()
-                .any(|mark| mark.marked.elapsed() >= MAX_MARK_AGE)
-        };
-        if !due.is_empty() || is_awaited || has_old_marks() {
-            due.extend(self.marks.values().flat_map(|mark| &mark.gpus));
+        let is_late = |mark: &Mark| mark.is_awaited || mark.marked.elapsed() >= MAX_MARK_AGE;
+        if due.is_empty() && !self.marks.values().any(is_late) {
+            return None;
         }
-        (due, is_awaited)
+        due.extend(self.marks.values().flat_map(|mark| &mark.gpus));
+        Some(due)
     }
 
-    /// Whether something is to be measured now, if only that a moment was marked without a GPU.
-    fn is_due(&self) -> bool {
-        let (due, is_awaited) = self.due();
-        is_awaited || !due.is_empty()
+    /// Whether a client waits for totals.
+    fn is_awaited(&self) -> bool {
+        self.marks.values().any(|mark| mark.is_awaited)
     }
 }
 
@@ -229,23 +224,22 @@ fn measure_until_ended(
     let lock = || shared.0.lock().unwrap_or_else(PoisonError::into_inner);
     loop {
         let mut state = lock();
-        if !state.is_due() && !state.is_ended {
+        if state.due().is_none() && !state.is_ended {
             let waited = shared.1.wait_timeout(state, WATCHED_PERIOD);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
         if state.is_ended {
             return;
         }
-        if !state.is_due() {
-            continue;
-        }
-        if state.due().1 {
+        if state.is_awaited() {
             drop(state);
             std::thread::sleep(GATHERING_TIME);
             state = lock();
         }
+        let Some(places) = state.due() else {
+            continue;
+        };
         let until = MonotonicClock.now();
-        let places = state.due().0;
         let later = state.marks.split_off(&(until + Seconds::new(1e-9)));
         let marks: Vec<(Moment, BTreeSet<usize>)> = std::mem::replace(&mut state.marks, later)
             .into_iter()

@@ -50,20 +50,6 @@ pub struct ReadingsFit {
 const MAX_MEAN_CHANGE: f64 = 0.1;
 const MAX_DEVIATION_CHANGE: f64 = 1.5;
 
-impl ReadingsFit {
-    /// Whether the samples of the driver's buffer within a span are like those to which this was fitted.
-    pub fn holds_for(&self, trace: &Trace, span: &Span) -> bool {
-        let (mean, deviation) = self.spread;
-        // Where power hardly varies, a change of its deviation within the sensor's resolution says nothing.
-        let least = 0.01 * mean;
-        spread(trace, span).is_some_and(|(other_mean, other_deviation)| {
-            let ratio = (other_deviation + least) / (deviation + least);
-            (other_mean - mean).abs() <= MAX_MEAN_CHANGE * mean
-                && (1.0 / MAX_DEVIATION_CHANGE..=MAX_DEVIATION_CHANGE).contains(&ratio)
-        })
-    }
-}
-
 /// The mean and the standard deviation of the samples of the driver's buffer within a span, in watts.
 fn spread(trace: &Trace, span: &Span) -> Option<(f64, f64)> {
     let samples = within(&trace.buffer, span, |sample| sample.at);
@@ -120,13 +106,27 @@ impl<'a> EnergyEstimator<'a> {
         }
     }
 
-    /// Fits the random process of power to the readings in a span, for the estimates of several windows; `None` if there
-    /// are too few samples of the driver's buffer.
-    pub fn fit(&self, span: &Span) -> Option<ReadingsFit> {
-        let spread = spread(self.trace, span)?;
-        let samples = within(&self.trace.buffer, span, |sample| sample.at);
-        let steps = within(&self.steps.steps, span, |step| step.at());
-        let mut observations = Observations::new(span.begin);
+    /// Whether the samples of the driver's buffer from which a window is estimated are like those of the fit.
+    pub fn fit_holds(&self, window: &Span) -> bool {
+        let spreads = self.fit.as_ref().map(|fit| fit.spread);
+        let spreads = spreads.zip(spread(self.trace, &self.with_context(window)));
+        spreads.is_some_and(|((mean, deviation), (other_mean, other_deviation))| {
+            // Where power hardly varies, a change of its deviation within the sensor's resolution says nothing.
+            let least = 0.01 * mean;
+            let ratio = (other_deviation + least) / (deviation + least);
+            (other_mean - mean).abs() <= MAX_MEAN_CHANGE * mean
+                && (1.0 / MAX_DEVIATION_CHANGE..=MAX_DEVIATION_CHANGE).contains(&ratio)
+        })
+    }
+
+    /// Fits the random process of power to all readings from which a window is estimated, for the estimates of its parts;
+    /// `None` if there are too few samples of the driver's buffer.
+    pub fn fit(&self, window: &Span) -> Option<ReadingsFit> {
+        let around = self.with_context(window);
+        let spread = spread(self.trace, &around)?;
+        let samples = within(&self.trace.buffer, &around, |sample| sample.at);
+        let steps = within(&self.steps.steps, &around, |step| step.at());
+        let mut observations = Observations::new(around.begin);
         observations.add_samples(samples, &self.response, CORRECTED_GAIN_DEVIATION);
         observations.add_steps(steps);
         observations.sort();

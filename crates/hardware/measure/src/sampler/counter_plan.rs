@@ -21,8 +21,6 @@ const GOOD_UNCERTAINTY: Seconds = Seconds::new(0.0025);
 const POOR_UNCERTAINTY: Seconds = Seconds::new(0.012);
 /// The longest search for the counter's update times, in update periods.
 const SEARCH_PERIODS: f64 = 6.0;
-/// The longest time after which an update is located again, so that a drift of the clocks is noticed.
-const LOCATE_EVERY: Seconds = Seconds::new(64.0);
 /// Of marks that may share reads, at most two in this time are followed by reads.
 const TWO_SHARED_MARKS: Seconds = Seconds::new(8.0);
 /// Marks that may share reads are followed by reads only if they are this far apart: a mean over a shorter time would
@@ -38,8 +36,6 @@ pub(crate) struct CounterPlan {
     /// The end of the search for the counter's update times; `None` if no search is under way.
     search_until: Option<Moment>,
     schedule: Option<UpdateSchedule>,
-    /// When an update is to be located again, while the schedule still says when to expect it.
-    locate_at: Option<Moment>,
     /// The moments of the last two marks that may share reads and were followed by some, the older one first.
     shared_marks: [Option<Moment>; 2],
     steps: Vec<Span>,
@@ -55,7 +51,6 @@ impl CounterPlan {
             due: vec![now],
             search_until: Some(now + period * SEARCH_PERIODS),
             schedule: None,
-            locate_at: None,
             shared_marks: [None; 2],
             steps: Vec::new(),
             last: None,
@@ -71,17 +66,12 @@ impl CounterPlan {
             Some(schedule) => self.next_around_step(schedule, last),
             None => last + LEARNING_INTERVAL,
         });
-        let located = self.locate_at.and_then(|at| {
-            let begin = last.max(at);
-            let schedule = self.rough_schedule(begin)?;
-            Some(self.next_around_step(schedule, begin))
-        });
         let usual = match &self.schedule {
             // In the middle between two steps a read shows without doubt which of them was the last.
             Some(schedule) => schedule.next_after(last + IDLE_INTERVAL) + self.period * 0.5,
             None => last + IDLE_INTERVAL,
         };
-        [asked, search, located]
+        [asked, search]
             .into_iter()
             .flatten()
             .fold(usual, Moment::min)
@@ -155,14 +145,6 @@ impl CounterPlan {
             }
             self.steps.push(Span::new(before.begin, call.end));
             self.schedule = UpdateSchedule::fit(&self.steps, self.period);
-            self.locate_at = self
-                .schedule
-                .map(|schedule| locate_next(&schedule, call.end));
-        }
-        // A counter that does not step, as that of a device that draws nothing, is not searched without end.
-        let is_late = |at: &Moment| call.end > *at + self.period * SEARCH_PERIODS;
-        if self.locate_at.as_ref().is_some_and(is_late) {
-            self.locate_at = Some(call.end + IDLE_INTERVAL);
         }
         self.last = Some((call, value));
         let is_known = self
@@ -179,16 +161,6 @@ impl CounterPlan {
         self.due.insert(0, again);
         self.search_until = None;
     }
-}
-
-/// When an update is to be located again after one was seen: just before the schedule gets so uncertain that a mark would
-/// have to search. The longer the schedule is known, the longer it holds.
-fn locate_next(schedule: &UpdateSchedule, seen: Moment) -> Moment {
-    let mut time = Seconds::new(0.5);
-    while time < LOCATE_EVERY && schedule.uncertainty(seen + time * 2.0) <= GOOD_UNCERTAINTY {
-        time = time * 2.0;
-    }
-    seen + time
 }
 
 #[cfg(test)]
@@ -228,21 +200,11 @@ mod tests {
     }
 
     #[test]
-    fn a_counter_that_is_rarely_asked_for_is_rarely_read() {
-        let idle = reads(200.0, 100.0, |_, _| {}, 1e9);
-        assert!((6..20).contains(&idle), "{idle}");
-        // A mark every 16 s needs no search: at most the idle reads and three for each mark.
-        let marked = reads(200.0, 100.0, CounterPlan::mark, 16.0);
-        assert!(marked <= idle + 20, "{marked}, {idle}");
-    }
-
-    #[test]
     fn many_marks_share_reads() {
         let each = reads(60.0, 40.0, CounterPlan::mark, 0.2);
         let shared = reads(60.0, 40.0, CounterPlan::mark_sharing_reads, 0.2);
-        assert!(each > 300, "{each}");
-        // Two marks in eight seconds, with at most three reads each, and those that locate an update.
-        assert!((20..=40).contains(&shared), "{shared}");
+        // There are ten pairs of marks with reads in eight seconds each; a search may add some.
+        assert!(each > 3 * shared, "{each} {shared}");
         // Rare marks have reads of their own.
         let rare = reads(60.0, 40.0, CounterPlan::mark_sharing_reads, 4.0);
         assert!(rare >= 18, "{rare}");
