@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Measures what the measuring process of the service costs, on simulated GPUs. Run it as root:
+"""Measures what the measuring process of the service costs, on simulated GPUs. Run it as root, with a C compiler:
 
-    python3 benchmarks/measuring_service.py target/release/sweetspot [--seconds 60]
+    python3 benchmarks/measuring_service.py target/release/sweetspot [OTHER-PROGRAM...] [--seconds 60]
 
-It prints the processor time and the memory of the measuring process while nobody asks, beside the same calls of NVML in an
-empty loop, and with 100 clients of 10 counters each, whose energies must add up.
+For each program it prints the processor time and the memory of the measuring process while nobody asks, beside a loop that
+makes the same calls of NVML as often and does nothing else, and with 100 clients of 10 counters each, whose energies must add
+up. A library between the process and the simulated NVML counts the calls.
 """
 
 import argparse
@@ -14,6 +15,7 @@ import json
 import os
 import shutil
 import socket
+import struct
 import subprocess
 import sys
 import threading
@@ -81,100 +83,157 @@ def client(path, number, seconds, results):
     results[number] = (sum(parts), whole["energy_j"])
 
 
-def empty_loop(seconds):
-    """The calls of NVML that the sampler makes for each GPU while nobody asks, at the same rates, and nothing else."""
-    nvml = ctypes.CDLL(os.environ["SWEETSPOT_SIM"] + "/lib/libnvidia-ml.so.1")
+# Passes every call on to the NVML library, and counts those of the measuring process, which is the one that is not root.
+COUNTING_LIBRARY = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+extern const char *names[];
+void *targets[COUNT];
+static unsigned long not_counted[COUNT];
+unsigned long *counts = not_counted;
+__attribute__((constructor)) static void start(void) {
+    void *library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
+    if (!library) abort();
+    for (int i = 0; i < COUNT; i++) targets[i] = dlsym(library, names[i]);
+    int file = geteuid() ? open(COUNTS, O_RDWR) : -1;
+    void *shared = file < 0 ? MAP_FAILED : mmap(0, sizeof targets, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    if (shared != MAP_FAILED) counts = shared;
+}
+"""
+
+
+class CountedLibrary:
+    """The simulated NVML library behind one that counts calls."""
+
+    def __init__(self, folder):
+        self.library = folder + "/libnvml-real.so"
+        self.path = folder + "/libnvml.so"
+        shutil.copy(os.environ["SWEETSPOT_SIM"] + "/lib/libnvidia-ml.so.1", self.library)
+        symbols = subprocess.run(["nm", "-D", "--defined-only", self.library], stdout=subprocess.PIPE, text=True, check=True).stdout
+        self.names = [line.split()[2].split("@")[0] for line in symbols.splitlines() if " T nvml" in line]
+        self.counts = folder + "/counts"
+        with open(self.counts, "wb") as file:
+            file.write(bytes(8 * len(self.names)))
+        os.chmod(self.counts, 0o666)
+        source = COUNTING_LIBRARY.replace("COUNTS", json.dumps(self.counts)).replace("LIBRARY", json.dumps(self.library))
+        source = source.replace("COUNT]", f"{len(self.names)}]").replace("< COUNT", f"< {len(self.names)}")
+        source += "const char *names[] = {" + ",".join(map(json.dumps, self.names)) + "};\n"
+        for place, name in enumerate(self.names):
+            jump = f"movq counts@GOTPCREL(%rip), %r11; movq (%r11), %r11; lock incq {8 * place}(%r11); "
+            jump += f"movq targets@GOTPCREL(%rip), %r11; jmp *{8 * place}(%r11)"
+            source += f'__asm__(".globl {name}\\n.type {name},@function\\n{name}: {jump}\\n");\n'
+        with open(folder + "/counting.c", "w") as file:
+            file.write(source)
+        subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", self.path, folder + "/counting.c", "-ldl"], check=True)
+
+    def calls(self):
+        """How often each function was called."""
+        with open(self.counts, "rb") as file:
+            numbers = struct.unpack(f"{len(self.names)}Q", file.read())
+        return dict(zip(self.names, numbers))
+
+
+def same_calls(library, calls, seconds):
+    """The share of a core that these calls alone use, evenly over all GPUs and the time, in one burst a second."""
+    nvml = ctypes.CDLL(library)
     nvml.nvmlInit_v2()
     devices = []
     for index in range(GPUS):
         device = ctypes.c_void_p()
         nvml.nvmlDeviceGetHandleByIndex_v2(index, ctypes.byref(device))
         devices.append(device)
-    value, wide = ctypes.c_uint(), ctypes.c_ulonglong()
+    value, wide, use = ctypes.c_uint(), ctypes.c_ulonglong(), (ctypes.c_uint * 8)()
     buffer = ctypes.create_string_buffer(16 * 4096)
 
-    def drain(device):
-        count = ctypes.c_uint(4096)
-        kind = ctypes.c_uint()
+    def samples(device):
+        count, kind = ctypes.c_uint(200), ctypes.c_uint()
         since = ctypes.c_ulonglong(max(0, int(time.time() * 1e6) - 1_500_000))
         nvml.nvmlDeviceGetSamples(device, 0, since, ctypes.byref(kind), ctypes.byref(count), buffer)
 
-    def counter(device):
-        nvml.nvmlDeviceGetTotalEnergyConsumption(device, ctypes.byref(wide))
+    def fields(device):
+        structs = (ctypes.c_uint * (10 * 4))()
+        structs[0], structs[10], structs[20], structs[30] = 74, 76, 269, 270
+        nvml.nvmlDeviceGetFieldValues(device, 4, structs)
 
-    def power(device):
-        nvml.nvmlDeviceGetPowerUsage(device, ctypes.byref(value))
+    known = {
+        "nvmlDeviceGetSamples": samples,
+        "nvmlDeviceGetFieldValues": fields,
+        "nvmlDeviceGetUtilizationRates": lambda device: nvml.nvmlDeviceGetUtilizationRates(device, use),
+        "nvmlDeviceGetClockInfo": lambda device: nvml.nvmlDeviceGetClockInfo(device, 1, ctypes.byref(value)),
+        "nvmlDeviceGetTemperature": lambda device: nvml.nvmlDeviceGetTemperature(device, 0, ctypes.byref(value)),
+    }
 
-    def auxiliary(device):
-        use = (ctypes.c_uint * 2)()
-        nvml.nvmlDeviceGetUtilizationRates(device, use)
-        nvml.nvmlDeviceGetClockInfo(device, 1, ctypes.byref(value))
-        nvml.nvmlDeviceGetClockInfo(device, 2, ctypes.byref(value))
-        nvml.nvmlDeviceGetTemperature(device, 0, ctypes.byref(value))
-        nvml.nvmlDeviceGetCurrentClocksThrottleReasons(device, ctypes.byref(wide))
+    def plain(name):
+        return lambda device: getattr(nvml, name)(device, ctypes.byref(wide))
 
-    def limits(device):
-        for field in (74, 75, 76):
-            struct = (ctypes.c_uint * 10)(field)
-            nvml.nvmlDeviceGetFieldValues(device, 1, struct)
-
-    # Period in seconds and call: the sampler's plan while nobody asks, with a segment every thirty seconds.
-    plan = [[1.5, drain], [2.0, power], [2.0, limits], [4.0, auxiliary], [12.0, counter]]
-    plan += [[30.0, drain], [30.0, counter], [30.0, counter], [30.0, limits]]
-    due = [0.0] * len(plan)
+    functions = [(known.get(name) or plain(name), count) for name, count in calls.items()]
+    done = [0] * len(functions)
     begun, used = time.monotonic(), time.process_time()
-    while time.monotonic() - begun < seconds:
-        now = time.monotonic() - begun
-        for place, (period, call) in enumerate(plan):
-            if due[place] <= now:
-                due[place] = now + period
-                for device in devices:
-                    call(device)
-        time.sleep(max(0.0, min(due) - (time.monotonic() - begun)))
+    while (passed := time.monotonic() - begun) < seconds:
+        for place, (function, count) in enumerate(functions):
+            while done[place] < count * min(1.0, (passed + 1.0) / seconds):
+                function(devices[done[place] % GPUS])
+                done[place] += 1
+        time.sleep(1.0 - (time.monotonic() - begun) % 1.0)
     return (time.process_time() - used) / (time.monotonic() - begun)
 
 
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("program")
-    parser.add_argument("--seconds", type=float, default=60.0)
-    args = parser.parse_args()
-    if "SWEETSPOT_SIM" not in os.environ:
-        command = [args.program, "simulate", "--gpu", f"v100:{GPUS}", "--", sys.executable, *sys.argv]
-        sys.exit(subprocess.call(command))
+def measure(program, seconds):
     folder = f"/run/sweetspot-benchmark-{os.getpid()}"
     os.mkdir(folder, 0o755)
-    library, path = folder + "/libnvml.so", folder + "/run/service.sock"
-    shutil.copy(os.environ["SWEETSPOT_SIM"] + "/lib/libnvidia-ml.so.1", library)
-    serve = [args.program, "serve", "--nvml", library, "--socket", path]
+    library, path = CountedLibrary(folder), folder + "/run/service.sock"
+    serve = [program, "serve", "--nvml", library.path, "--socket", path]
     serve += ["--journal", folder + "/journal", "--audit", folder + "/log/audit.jsonl"]
     serve += ["--policy", folder + "/policy.toml"]
     open(folder + "/policy.toml", "w").close()
     service = subprocess.Popen(serve, stdin=subprocess.DEVNULL)
     try:
-        time.sleep(8)
+        # The update times of the counters are learnt in the first minute, ever more rarely.
+        time.sleep(20)
         with open(f"/proc/{service.pid}/task/{service.pid}/children") as file:
             monitor = int(file.read().split()[0])
-        idle = share(monitor, args.seconds)
-        empty = empty_loop(args.seconds)
+        before = library.calls()
+        idle = share(monitor, seconds)
+        calls = {name: count - before[name] for name, count in library.calls().items() if count > before[name]}
+        empty = same_calls(library.library, calls, seconds)
         idle_memory = memory_mb(monitor)
-        print(f"idle, {GPUS} GPUs: {idle:.3%} of a core, the calls alone {empty:.3%}, beyond them {idle - empty:.3%}; {idle_memory:.1f} MB")
+        print(f"idle, {GPUS} GPUs: {idle:.3%} of a core, the same calls alone {empty:.3%}, beyond them {idle - empty:.3%}; {idle_memory:.1f} MB")
+        print("    " + ", ".join(f"{name.removeprefix('nvmlDevice')} {count}" for name, count in calls.items()), flush=True)
         results = {}
-        clients = [threading.Thread(target=client, args=(path, number, args.seconds, results)) for number in range(CLIENTS)]
-        before, begun = cpu_s(monitor), time.monotonic()
+        clients = [threading.Thread(target=client, args=(path, number, seconds, results)) for number in range(CLIENTS)]
+        calls, before, begun = library.calls(), cpu_s(monitor), time.monotonic()
         for one in clients:
             one.start()
             time.sleep(0.002)
         for one in clients:
             one.join()
         busy = (cpu_s(monitor) - before) / (time.monotonic() - begun)
+        reads = {name: library.calls()[name] - calls[name] for name in ("nvmlDeviceGetTotalEnergyConsumption", "nvmlDeviceGetSamples")}
         errors = [abs(parts / whole - 1) for parts, whole in results.values()]
         print(f"{len(results)} of {CLIENTS} clients, {COUNTERS} counters each: {busy:.2%} of a core, {memory_mb(monitor):.1f} MB")
-        print(f"nine counters in a row against one over all: at most {max(errors):.3%} apart, mean {sum(errors) / len(errors):.3%}")
+        print("    " + ", ".join(f"{name.removeprefix('nvmlDevice')} {count}" for name, count in reads.items()))
+        print(f"    nine counters in a row against one over all: at most {max(errors):.3%} apart, mean {sum(errors) / len(errors):.3%}", flush=True)
     finally:
         service.terminate()
         service.wait()
         shutil.rmtree(folder)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("programs", nargs="+")
+    parser.add_argument("--seconds", type=float, default=60.0)
+    args = parser.parse_args()
+    if "SWEETSPOT_SIM" not in os.environ:
+        command = [args.programs[-1], "simulate", "--gpu", f"v100:{GPUS}", "--", sys.executable, *sys.argv]
+        sys.exit(subprocess.call(command))
+    for program in args.programs:
+        print(program, flush=True)
+        measure(program, args.seconds)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 mod prometheus;
 mod redfish;
+mod remote;
 mod shelly;
 mod tasmota;
 
@@ -37,6 +38,7 @@ enum Page {
     Tasmota(tasmota::Page),
     Redfish(redfish::Page),
     Prometheus(prometheus::Metric),
+    Remote(remote::Remote),
 }
 
 /// A connection to a meter.
@@ -55,7 +57,7 @@ impl HttpMeter {
         settings: &MeterSettings,
         period: Seconds,
     ) -> Result<(Self, String), Problem> {
-        let client = Client::new(settings)?;
+        let client = Client::new(kind, settings)?;
         let (page, model) = match kind {
             HttpKind::Shelly => shelly::find(&client, url, settings.channel)
                 .map(|(page, model)| (Page::Shelly(page), model)),
@@ -67,10 +69,15 @@ impl HttpMeter {
                 let name = metric.to_string();
                 (Page::Prometheus(metric), name)
             }),
+            HttpKind::Sweetspot => {
+                remote::find(&client, url).map(|(page, model)| (Page::Remote(page), model))
+            }
         }?;
         // Four reads in a period find the moment of an update to an eighth of it.
         let interval = match settings.interval {
             Some(interval) => interval,
+            // The service measures when it is asked.
+            None if kind == HttpKind::Sweetspot => period,
             None => period / 4.0,
         };
         Ok((
@@ -83,21 +90,19 @@ impl HttpMeter {
             model,
         ))
     }
-
-    fn values(&self) -> Result<Values, Problem> {
-        match &self.page {
-            Page::Shelly(page) => page.read(&self.client),
-            Page::Tasmota(page) => page.read(&self.client),
-            Page::Redfish(page) => page.read(&self.client),
-            Page::Prometheus(metric) => metric.read(&self.client),
-        }
-    }
 }
 
 impl Source for HttpMeter {
     fn read(&mut self, clock: &dyn Clock) -> Result<MeterReading, Problem> {
         let began = clock.now();
-        let values = self.values()?;
+        let values = match &mut self.page {
+            Page::Shelly(page) => page.read(&self.client),
+            Page::Tasmota(page) => page.read(&self.client),
+            Page::Redfish(page) => page.read(&self.client),
+            Page::Prometheus(metric) => metric.read(&self.client),
+            // It says itself which moment its values belong to.
+            Page::Remote(page) => return page.read(&self.client, clock),
+        }?;
         let at = clock.now();
         let after = self.last.replace(began).unwrap_or(began);
         Ok(MeterReading {
@@ -117,12 +122,17 @@ impl Source for HttpMeter {
 pub(crate) struct Client {
     agent: ureq::Agent,
     login: Option<String>,
+    /// Whether the other side wants a token rather than a name and a password.
+    wants_token: bool,
 }
 
 impl Client {
-    fn new(settings: &MeterSettings) -> Result<Self, Problem> {
+    fn new(kind: HttpKind, settings: &MeterSettings) -> Result<Self, Problem> {
         let password = settings.password().map_err(Problem::Refused)?;
         let login = password.map(|password| {
+            if kind == HttpKind::Sweetspot {
+                return format!("Bearer {}", password.trim());
+            }
             let user = settings.user.as_deref().unwrap_or("admin");
             format!("Basic {}", base64(format!("{user}:{password}").as_bytes()))
         });
@@ -140,6 +150,7 @@ impl Client {
         Ok(Self {
             agent: config.build().into(),
             login,
+            wants_token: kind == HttpKind::Sweetspot,
         })
     }
 
@@ -189,6 +200,8 @@ impl Client {
         let is_digest = challenge.to_lowercase().starts_with("digest");
         Problem::Refused(match &self.login {
             _ if is_digest => "it wants a login by digest, which is not supported: switch its password off, or put it behind a proxy on this machine".to_owned(),
+            Some(_) if self.wants_token => "it refuses the token: check password-file and password-env in meters.toml".to_owned(),
+            None if self.wants_token => "it wants a token: name the meter in meters.toml, with password-file = \"FILE\" or password-env = \"VARIABLE\" for the token".to_owned(),
             Some(_) => "it refuses the user name or password: check user, password-file and password-env in meters.toml".to_owned(),
             None => "it wants a password: name it in meters.toml, with user = \"NAME\" and password-file = \"FILE\" or password-env = \"VARIABLE\"".to_owned(),
         })

@@ -38,6 +38,15 @@ pub(crate) fn properties(spec: &Spec, settings: &MeterSettings) -> MeterProperti
         // Dell's controllers average a minute; others a few seconds.
         Spec::Http(HttpKind::Redfish, _) => new(1.0, 10.0, 1.0, Some(WATT_HOUR), 0.02),
         Spec::Http(HttpKind::Prometheus, _) => new(1.0, 15.0, 0.1, Some(1.0), 0.02),
+        // Its energies belong to moments that it states. The accuracy is that of the GPUs' own sensors against each other,
+        // as `measure` reports it.
+        Spec::Http(HttpKind::Sweetspot, _) => {
+            let period = settings.interval.unwrap_or(Seconds::new(1.0));
+            MeterProperties {
+                window: Some(period),
+                ..new(period.get(), 0.0, 0.001, None, 0.003)
+            }
+        }
         Spec::Line(_) => new(1.0, 3.0, 0.1, Some(1.0), 0.01),
     };
     if let Some(interval) = settings.interval

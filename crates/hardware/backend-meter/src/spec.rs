@@ -15,6 +15,8 @@ pub enum HttpKind {
     Redfish,
     /// A page of metrics in the format of Prometheus.
     Prometheus,
+    /// The measuring service of Sweetspot on another machine.
+    Sweetspot,
 }
 
 /// Where a meter that answers line by line is connected.
@@ -42,7 +44,7 @@ pub enum Spec {
 }
 
 /// The forms of a spec, for messages.
-const FORMS: &str = "wt310:/dev/usbtmc0, wt310:/dev/ttyUSB0, wt310:tcp://HOST:PORT, shelly:http://ADDRESS, tasmota:http://ADDRESS, redfish:https://ADDRESS, prometheus:URL#METRIC or a name in meters.toml";
+const FORMS: &str = "wt310:/dev/usbtmc0, wt310:/dev/ttyUSB0, wt310:tcp://HOST:PORT, shelly:http://ADDRESS, tasmota:http://ADDRESS, redfish:https://ADDRESS, prometheus:URL#METRIC, sweetspot://HOST:PORT or a name in meters.toml";
 
 impl std::str::FromStr for Spec {
     type Err = MeterError;
@@ -58,6 +60,12 @@ impl std::str::FromStr for Spec {
             "tasmota" => http(HttpKind::Tasmota),
             "redfish" => http(HttpKind::Redfish),
             "prometheus" => http(HttpKind::Prometheus),
+            // sweetspot://HOST:PORT is short for sweetspot:http://HOST:PORT.
+            "sweetspot" if address.starts_with("//") => Ok(Self::Http(
+                HttpKind::Sweetspot,
+                parse_url(HttpKind::Sweetspot, &format!("http:{address}"))?,
+            )),
+            "sweetspot" => http(HttpKind::Sweetspot),
             _ => Err(unknown()),
         }
     }
@@ -72,6 +80,10 @@ impl std::fmt::Display for Spec {
             Self::Http(HttpKind::Tasmota, url) => write!(f, "tasmota:{url}"),
             Self::Http(HttpKind::Redfish, url) => write!(f, "redfish:{url}"),
             Self::Http(HttpKind::Prometheus, url) => write!(f, "prometheus:{url}"),
+            Self::Http(HttpKind::Sweetspot, url) => match url.strip_prefix("http:") {
+                Some(address) => write!(f, "sweetspot:{address}"),
+                None => write!(f, "sweetspot:{url}"),
+            },
         }
     }
 }
@@ -171,6 +183,9 @@ mod tests {
             "tasmota:http://plug.lan:8080",
             "redfish:https://bmc/redfish/v1/Chassis/1",
             "prometheus:http://pdu:9100/metrics#watts{outlet=\"3\"}",
+            "sweetspot://node7:9440",
+            "sweetspot://10.0.0.7:9440/GPU-1",
+            "sweetspot:https://node7/0",
         ] {
             assert_eq!(text.parse::<Spec>().unwrap().to_string(), text);
         }

@@ -187,12 +187,16 @@ fn a_mark_of_one_device_reads_no_other_counter() {
     for _ in 0..20 {
         sleep(50);
         // A place without a device is ignored.
-        sampler.mark_devices(MonotonicClock.now(), [0, 7]);
+        sampler.mark_sharing_reads(MonotonicClock.now(), [0, 7]);
     }
     let end = sampler.mark();
     let recorded = sampler.stop().unwrap();
     let [marked, other] = [0, 1].map(|place| recorded[place].trace.counter.len());
-    assert!(marked >= other + 20, "{marked} and {other} reads");
+    // Twenty marks within a second share the reads of one or two.
+    assert!(
+        (other + 1..other + 10).contains(&marked),
+        "{marked} and {other} reads"
+    );
     // What the other device drew is known all the same.
     let energy = EnergyEstimator::new(&recorded[1].trace)
         .energy(&Span::new(begin, end), MethodChoice::Auto)

@@ -31,6 +31,12 @@ pub const POLICY: &str = "/etc/sweetspot/policy.toml";
 /// The path of the systemd unit.
 pub const UNIT: &str = "/etc/systemd/system/sweetspot.service";
 
+/// The path of the systemd unit of the measuring process.
+pub const MONITOR_UNIT: &str = "/etc/systemd/system/sweetspot-monitor.service";
+
+/// The path of the systemd unit of the socket on which the measuring process is reached by the service.
+pub const MONITOR_SOCKET_UNIT: &str = "/etc/systemd/system/sweetspot-monitor.socket";
+
 /// The folder with what the service keeps.
 const STATE_FOLDER: &str = "/var/lib/sweetspot";
 
@@ -110,7 +116,7 @@ pub fn install(options: &Installation) -> Result<Vec<String>, InstallError> {
 fn install_on(options: &Installation, host: &Host) -> Result<Vec<String>, InstallError> {
     options.require_permission("install")?;
     // What can be wrong is checked before anything is changed.
-    let unit = unit::text(options.nvml.as_deref())?;
+    let units = unit::texts(options.nvml.as_deref())?;
     let program = std::fs::read(&options.program)
         .map_err(|error| InstallError::file("read", &options.program, error))?;
 
@@ -123,7 +129,10 @@ fn install_on(options: &Installation, host: &Host) -> Result<Vec<String>, Instal
     let program = files::install_file(options, PROGRAM, 0o755, &program)?;
     done.push(describe("program", PROGRAM, program));
     done.push(install_policy(options)?);
-    let unit = files::install_file(options, UNIT, 0o644, unit.as_bytes())?;
+    let mut unit = false;
+    for (path, text) in units {
+        unit |= files::install_file(options, path, 0o644, text.as_bytes())?;
+    }
     done.push(describe("systemd unit", UNIT, unit));
     done.push(host.start(options, program || unit)?);
     Ok(done)
@@ -163,6 +172,9 @@ fn uninstall_on(options: &Installation, host: &Host) -> Result<Vec<String>, Inst
         done.extend(host.stop()?);
     }
     let removed_unit = files::remove_file(&options.place(UNIT))?;
+    for path in [MONITOR_UNIT, MONITOR_SOCKET_UNIT] {
+        files::remove_file(&options.place(path))?;
+    }
     if removed_unit {
         host.reload()?;
     }

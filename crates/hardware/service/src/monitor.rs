@@ -1,4 +1,4 @@
-//! Starts the measuring process, and starts it again if it ends.
+//! Starts the measuring process, and starts it again if it ends; or connects to one that systemd starts.
 //!
 //! The measuring process samples the devices, answers clients and serves pages. It runs as a user without rights. Leases
 //! do not depend on it: this process never waits for it and never reads from it.
@@ -11,7 +11,10 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::monitor_link::{LeaseView, MonitorMessage, link_pair, send_message};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::time::Timespec;
+
+use crate::monitor_link::{LeaseView, MonitorMessage, connect_link, link_pair, send_message};
 use crate::privileges::User;
 
 /// The account of the measuring process; where it does not exist, that of `nobody`.
@@ -36,13 +39,25 @@ pub struct MonitorOptions {
     pub token: Option<String>,
 }
 
+/// Where the measuring process comes from.
+#[derive(Debug)]
+enum Origin {
+    /// This process starts it as a user and group.
+    Child {
+        options: MonitorOptions,
+        user: u32,
+        group: u32,
+    },
+    /// systemd starts it; it waits at this socket, which only root can make and connect to.
+    Socket(PathBuf),
+}
+
 /// The measuring process.
 #[derive(Debug)]
 pub struct Monitor {
-    options: MonitorOptions,
-    user: u32,
-    group: u32,
-    running: Option<(Child, OwnedFd)>,
+    origin: Origin,
+    /// The process, if this one has started it, and the link to it.
+    running: Option<(Option<Child>, OwnedFd)>,
     started: Instant,
     pause: Duration,
 }
@@ -52,68 +67,60 @@ impl Monitor {
     pub fn start(options: MonitorOptions) -> Self {
         let account = User::from_name(MONITOR_ACCOUNT).filter(|user| user.uid != 0);
         let (user, group) = account.map_or((NOBODY, NOBODY), |user| (user.uid, user.gid));
-        let mut monitor = Self {
+        Self::new(Origin::Child {
             options,
             user,
             group,
+        })
+    }
+
+    /// Connects to a measuring process that systemd starts, at its socket.
+    pub fn connect(socket: PathBuf) -> Self {
+        Self::new(Origin::Socket(socket))
+    }
+
+    fn new(origin: Origin) -> Self {
+        let mut monitor = Self {
+            origin,
             running: None,
             started: Instant::now(),
             pause: FIRST_PAUSE,
         };
-        monitor.spawn();
+        monitor.begin();
         monitor
     }
 
-    /// Starts the process; a failure is logged, and tried again later.
-    fn spawn(&mut self) {
+    /// Starts the process, or connects to it; a failure is logged, and tried again later.
+    fn begin(&mut self) {
         self.started = Instant::now();
-        match self.try_spawn() {
+        let begun = match &self.origin {
+            Origin::Child {
+                options,
+                user,
+                group,
+            } => spawn(options, *user, *group).map(|(child, link)| (Some(child), link)),
+            Origin::Socket(path) => connect_link(path).map(|link| (None, link)),
+        };
+        match begun {
             Ok(running) => self.running = Some(running),
-            Err(error) => tracing::error!(%error, "cannot start the measuring process"),
+            Err(error) => {
+                self.pause = (self.pause * 2).min(LONGEST_PAUSE);
+                tracing::error!(%error, "cannot reach the measuring process");
+            }
         }
-    }
-
-    fn try_spawn(&self) -> io::Result<(Child, OwnedFd)> {
-        let (ours, theirs) = link_pair()?;
-        // The path of the program may have been replaced since, by an upgrade.
-        let mut command = Command::new("/proc/self/exe");
-        command
-            .arg0("sweetspot")
-            .arg("monitor")
-            .args(&self.options.arguments)
-            .current_dir("/")
-            .env_clear()
-            .stdin(Stdio::from(theirs))
-            .stdout(Stdio::null())
-            // As root these calls also remove all groups and capabilities.
-            .gid(self.group)
-            .uid(self.user);
-        // A simulated host is found through its variable; no other one matters.
-        if let Some(folder) = std::env::var_os("SWEETSPOT_SIM") {
-            command.env("SWEETSPOT_SIM", folder);
-        }
-        let child = command.spawn()?;
-        for listener in &self.options.listeners {
-            let message = MonitorMessage::Listener {
-                token: self.options.token.clone(),
-            };
-            send_message(&ours, &message, &[], Some(listener.as_fd()))?;
-        }
-        Ok((child, ours))
-    }
-
-    /// The id of the process, while it runs.
-    pub fn pid(&self) -> Option<u32> {
-        self.running.as_ref().map(|(child, _)| child.id())
     }
 
     /// Starts the process again if it has ended, after a pause that grows while it does not live long.
     pub fn check(&mut self) {
-        if let Some((child, _)) = &mut self.running {
-            match child.try_wait() {
-                Ok(None) => return,
-                Ok(Some(status)) => tracing::warn!(%status, "the measuring process ended"),
-                Err(error) => tracing::warn!(%error, "the measuring process cannot be watched"),
+        if let Some((child, link)) = &mut self.running {
+            match child.as_mut().map(Child::try_wait) {
+                Some(Ok(None)) => return,
+                None if !is_closed(link) => return,
+                None => tracing::warn!("the measuring process ended"),
+                Some(Ok(Some(status))) => tracing::warn!(%status, "the measuring process ended"),
+                Some(Err(error)) => {
+                    tracing::warn!(%error, "the measuring process cannot be watched");
+                }
             }
             self.running = None;
             self.pause = match self.started.elapsed() > HEALTHY_AFTER {
@@ -122,7 +129,7 @@ impl Monitor {
             };
         }
         if self.started.elapsed() >= self.pause {
-            self.spawn();
+            self.begin();
         }
     }
 
@@ -151,12 +158,54 @@ impl Monitor {
 impl Drop for Monitor {
     /// Ends the process: it ends when the link is closed.
     fn drop(&mut self) {
-        if let Some((mut child, link)) = self.running.take() {
+        if let Some((child, link)) = self.running.take() {
             drop(link);
-            let _ = child.kill();
-            let _ = child.wait();
+            if let Some(mut child) = child {
+                let _ = child.kill();
+                let _ = child.wait();
+            }
         }
     }
+}
+
+/// Starts the program as the measuring process.
+fn spawn(options: &MonitorOptions, user: u32, group: u32) -> io::Result<(Child, OwnedFd)> {
+    let (ours, theirs) = link_pair()?;
+    // The path of the program may have been replaced since, by an upgrade.
+    let mut command = Command::new("/proc/self/exe");
+    command
+        .arg0("sweetspot")
+        .arg("monitor")
+        .args(&options.arguments)
+        .current_dir("/")
+        .env_clear()
+        .stdin(Stdio::from(theirs))
+        .stdout(Stdio::null())
+        // As root these calls also remove all groups and capabilities.
+        .gid(group)
+        .uid(user);
+    // A simulated host is found through its variable; no other one matters.
+    if let Some(folder) = std::env::var_os("SWEETSPOT_SIM") {
+        command.env("SWEETSPOT_SIM", folder);
+    }
+    let child = command.spawn()?;
+    for listener in &options.listeners {
+        let message = MonitorMessage::Listener {
+            token: options.token.clone(),
+        };
+        send_message(&ours, &message, &[], Some(listener.as_fd()))?;
+    }
+    Ok((child, ours))
+}
+
+/// Whether the other end of a link is closed.
+fn is_closed(link: &OwnedFd) -> bool {
+    let mut wait = [PollFd::new(link, PollFlags::empty())];
+    let now = Timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    poll(&mut wait, Some(&now)).is_ok() && wait[0].revents().intersects(PollFlags::HUP)
 }
 
 /// Why a TCP socket cannot listen.
@@ -199,8 +248,10 @@ pub fn listen_tcp(address: &str) -> Result<Vec<TcpListener>, TcpError> {
 /// Whether a path is one of the measuring process that programs ask for by themselves. Where there is no such process,
 /// these requests are answered, but they are no offence that the audit log should tell about.
 pub fn is_measuring_path(path: &str) -> bool {
-    matches!(path, "/job" | "/live" | "/metrics" | "/clock" | "/counters")
-        || path.starts_with("/counters/")
+    matches!(
+        path,
+        "/job" | "/live" | "/metrics" | "/clock" | "/energy" | "/counters"
+    ) || path.starts_with("/counters/")
 }
 
 /// The path of a file as an argument.

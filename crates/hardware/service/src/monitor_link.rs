@@ -7,10 +7,13 @@
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
 
+use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
+    SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType, accept_with, connect,
+    recvmsg, sendmsg, socket_with, socketpair,
 };
 use serde::{Deserialize, Serialize};
 use sweetspot_device::{DeviceId, Settings};
@@ -70,6 +73,27 @@ pub fn link_pair() -> io::Result<(OwnedFd, OwnedFd)> {
         None,
     )?;
     Ok((ours, theirs))
+}
+
+/// Connects to a measuring process that waits at a socket. It fails at once if that process does not take the connection.
+pub fn connect_link(path: &Path) -> io::Result<OwnedFd> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let link = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
+    connect(&link, &SocketAddrUnix::new(path)?)?;
+    Ok(link)
+}
+
+/// Accepts the privileged process at a socket; `None` if nobody waits there, or somebody who is not root. systemd lets only
+/// root connect, but who is there decides what this process believes.
+pub fn accept_link(listener: impl AsFd) -> io::Result<Option<OwnedFd>> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let link = match accept_with(listener, flags) {
+        Ok(link) => link,
+        Err(Errno::AGAIN | Errno::INTR | Errno::CONNABORTED) => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    let peer = rustix::net::sockopt::socket_peercred(&link)?;
+    Ok(peer.uid.is_root().then_some(link))
 }
 
 /// Sends a message, with the bytes and the socket that go with it. It fails at once if the other end does not keep up.

@@ -58,6 +58,8 @@ pub struct MonitorFiles {
     pub token: Option<String>,
     /// The arguments of the measuring process.
     pub arguments: Vec<std::ffi::OsString>,
+    /// The socket at which a measuring process waits that systemd starts; this process then starts none.
+    pub link: Option<PathBuf>,
 }
 
 impl Default for ServiceFiles {
@@ -276,6 +278,9 @@ fn run(
 
 /// Listens on the TCP addresses, and starts the measuring process with them.
 fn start_monitor(files: &ServiceFiles, monitor: &MonitorFiles) -> Result<Monitor, ServeError> {
+    if let Some(link) = &monitor.link {
+        return Ok(Monitor::connect(link.clone()));
+    }
     let mut listeners = Vec::new();
     for address in &monitor.listen {
         listeners.extend(listen_tcp(address)?);

@@ -11,6 +11,7 @@ use sweetspot_session::service_socket;
 use crate::args::{CounterArgs, CounterCommand, MonitorArgs};
 use crate::documents::{Content, Documents, Format, print};
 use crate::exit::Outcome;
+use crate::serve::{check_addresses, parse_token};
 
 /// Runs `sweetspot counter`.
 pub fn run(args: &CounterArgs) -> Result<Outcome> {
@@ -165,10 +166,14 @@ fn counter_text(counter: &Value) -> String {
 
 /// Runs the measuring process of the service.
 pub fn run_monitor(args: MonitorArgs) -> Result<Outcome> {
+    check_addresses(&args.listen, args.token_file.is_some(), args.insecure)?;
+    let token = args.token_file.as_deref().map(parse_token).transpose()?;
     serve_clients(&MonitorRequest {
         nvml: args.nvml,
         dcgm_names: args.dcgm_names,
         hosts: args.host_name,
+        listen: args.listen,
+        token,
     })?;
     Ok(Outcome::DONE)
 }

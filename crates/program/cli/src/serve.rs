@@ -66,23 +66,9 @@ fn monitor_files(args: &ServeArgs) -> Result<Option<MonitorFiles>> {
     if args.no_monitor {
         return Ok(None);
     }
-    let mut arguments: Vec<OsString> = Vec::new();
-    for address in &args.listen {
-        if is_loopback(address)? {
-            continue;
-        }
-        if args.token_file.is_none() {
-            bail!(
-                "{address} can be reached from other machines: give a file with a token for its clients (--token-file FILE)"
-            );
-        }
-        if !args.insecure {
-            bail!(
-                "{address} can be reached from other machines, and this program does not encrypt: put a proxy with TLS in front of a loopback address, or add --insecure in a network that you trust"
-            );
-        }
-    }
+    check_addresses(&args.listen, args.token_file.is_some(), args.insecure)?;
     let token = args.token_file.as_deref().map(read_token).transpose()?;
+    let mut arguments: Vec<OsString> = Vec::new();
     if args.dcgm_names {
         arguments.push("--dcgm-names".into());
     }
@@ -93,7 +79,28 @@ fn monitor_files(args: &ServeArgs) -> Result<Option<MonitorFiles>> {
         listen: args.listen.clone(),
         token,
         arguments,
+        link: args.monitor_link.clone(),
     }))
+}
+
+/// Checks that addresses which other machines can reach have a token, and that the user knows that nothing is encrypted.
+pub fn check_addresses(addresses: &[String], has_token: bool, is_insecure: bool) -> Result<()> {
+    for address in addresses {
+        if is_loopback(address)? {
+            continue;
+        }
+        if !has_token {
+            bail!(
+                "{address} can be reached from other machines: give a file with a token for its clients (--token-file FILE)"
+            );
+        }
+        if !is_insecure {
+            bail!(
+                "{address} can be reached from other machines, and this program does not encrypt: put a proxy with TLS in front of a loopback address, or add --insecure in a network that you trust"
+            );
+        }
+    }
+    Ok(())
 }
 
 /// Whether an address can be reached from this machine alone.
@@ -105,9 +112,14 @@ fn is_loopback(address: &str) -> Result<bool> {
     Ok(addresses.all(|address| address.ip().to_canonical().is_loopback()))
 }
 
-/// Reads a token: one line of at least 16 visible characters.
+/// Reads the token from a file that only root can change.
 fn read_token(file: &Path) -> Result<String> {
     require_root_owned(file)?;
+    parse_token(file)
+}
+
+/// Reads a token: one line of at least 16 visible characters.
+pub fn parse_token(file: &Path) -> Result<String> {
     let text = sweetspot_input::read_text(file, MAX_TOKEN_FILE)?;
     let token = text.trim();
     let is_token = token.len() >= 16 && token.bytes().all(|byte| byte.is_ascii_graphic());

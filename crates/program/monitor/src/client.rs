@@ -12,7 +12,7 @@ use sweetspot_device::Moment;
 use sweetspot_service::zeusd::{RequestReader, Response};
 
 use crate::access::{Asker, TcpRules};
-use crate::routes::{Answer, answer, counter_response};
+use crate::routes::{Answer, answer, counter_response, energies_response};
 use crate::state::State;
 use crate::timeline::Total;
 
@@ -59,6 +59,24 @@ impl AsFd for Stream {
     }
 }
 
+/// What a client waits for.
+#[derive(Debug)]
+struct Awaited {
+    at: Moment,
+    what: AwaitedDocument,
+    /// Whether the connection is closed after it.
+    close: bool,
+}
+
+/// A document that is sent once the energies at a moment are known.
+#[derive(Debug)]
+enum AwaitedDocument {
+    /// That of a counter of a user.
+    Counter { uid: u32, name: String },
+    /// That of all GPUs, for a request that was received then.
+    Energies { received: Moment },
+}
+
 /// A connection of a client.
 #[derive(Debug)]
 pub struct Client {
@@ -69,8 +87,8 @@ pub struct Client {
     local: Option<SocketAddr>,
     reader: RequestReader,
     unsent: VecDeque<u8>,
-    /// A counter whose document is sent once the energies at a moment are known, and whether to close after it.
-    awaited: Option<(u32, String, Moment, bool)>,
+    /// What is sent once the energies at a moment are known.
+    awaited: Option<Awaited>,
     partial_since: Option<Instant>,
     unsent_since: Option<Instant>,
     /// When the client last sent something.
@@ -146,7 +164,7 @@ impl Client {
 
     /// The moment that the client waits for.
     pub fn awaits(&self) -> Option<Moment> {
-        self.awaited.as_ref().map(|(_, _, at, _)| *at)
+        self.awaited.as_ref().map(|awaited| awaited.at)
     }
 
     /// Whether the client has not finished a request, or not read a response, in time, or has been idle for long.
@@ -176,11 +194,16 @@ impl Client {
 
     /// Answers the request that waited for the energies at a moment.
     pub fn resolve(&mut self, state: &State, at: Moment, totals: &[Total]) {
-        if let Some((uid, name, _, close)) =
-            self.awaited.take_if(|(_, _, awaited, _)| *awaited == at)
-        {
-            let mut response = counter_response(state, uid, &name, at, totals);
-            response.close |= close;
+        if let Some(awaited) = self.awaited.take_if(|awaited| awaited.at == at) {
+            let mut response = match awaited.what {
+                AwaitedDocument::Counter { uid, name } => {
+                    counter_response(state, uid, &name, at, totals)
+                }
+                AwaitedDocument::Energies { received } => {
+                    energies_response(state, at, received, totals)
+                }
+            };
+            response.close |= awaited.close;
             self.respond(&response);
             self.has_waiting = true;
         }
@@ -243,8 +266,21 @@ impl Client {
                             response.close |= request.close;
                             self.respond(&response);
                         }
-                        _ => self.awaited = Some((uid, name, at, request.close)),
+                        _ => {
+                            self.awaited = Some(Awaited {
+                                at,
+                                what: AwaitedDocument::Counter { uid, name },
+                                close: request.close,
+                            });
+                        }
                     }
+                }
+                Answer::Energies { at, received } => {
+                    self.awaited = Some(Awaited {
+                        at,
+                        what: AwaitedDocument::Energies { received },
+                        close: request.close,
+                    });
                 }
             }
         }

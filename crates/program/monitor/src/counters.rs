@@ -256,6 +256,27 @@ impl Counters {
     }
 }
 
+impl Counters {
+    /// The document of a counter that was started just now, whose energy is zero.
+    pub fn started(
+        &self,
+        uid: u32,
+        name: &str,
+        gpus: &[GpuName],
+    ) -> Result<Document, CounterError> {
+        let counter = self.find(uid, name)?;
+        let nothing = vec![Total::default().since(&Total::default()); counter.gpus.len()];
+        let measured = Some((counter.start.at, nothing));
+        Ok(document(
+            name,
+            counter,
+            CounterState::Running,
+            gpus,
+            measured,
+        ))
+    }
+}
+
 /// Checks the name of a counter.
 fn check_name(name: &str) -> Result<(), CounterError> {
     let is_allowed = |letter: char| letter.is_ascii_alphanumeric() || "._-".contains(letter);

@@ -26,7 +26,7 @@ pub mod gpus;
 mod leased;
 pub mod meter;
 mod metrics;
-mod page;
+pub mod page;
 pub mod routes;
 pub mod samples;
 pub mod server;

@@ -22,12 +22,24 @@ const WATCHED_PERIOD: Duration = Duration::from_secs(2);
 const WATCHED_FOR: Duration = Duration::from_secs(6);
 /// The time for which marks are gathered before they are measured together.
 const GATHERING_TIME: Duration = Duration::from_millis(40);
+/// The longest time until marks are measured whose totals nobody waits for.
+const MAX_MARK_AGE: Duration = Duration::from_secs(3);
+
+/// A moment whose totals are to be measured.
+#[derive(Debug)]
+struct Mark {
+    /// The GPUs whose totals are needed.
+    gpus: BTreeSet<usize>,
+    /// Whether a client waits for the totals.
+    is_awaited: bool,
+    marked: Instant,
+}
 
 /// The state that the reading thread shares with the one that serves clients.
 #[derive(Debug, Default)]
 struct Shared {
-    /// The moments whose totals clients wait for, each with the GPUs that they need.
-    marks: BTreeMap<Moment, BTreeSet<usize>>,
+    /// The moments whose totals are to be measured.
+    marks: BTreeMap<Moment, Mark>,
     /// The totals of each GPU at moments that were marked, until they are fetched.
     measured: Vec<(Moment, Vec<Total>)>,
     /// The totals of each GPU at the end of the last segment.
@@ -35,23 +47,36 @@ struct Shared {
     samples: Vec<Samples>,
     /// When somebody last asked what happens now.
     asked: Option<Instant>,
-    /// When the last segment was measured.
-    measured_at: Option<Instant>,
+    /// When the last segment of each GPU was measured.
+    measured_at: Vec<Option<Instant>>,
     is_ended: bool,
 }
 
 impl Shared {
-    /// Whether the next segment is to be measured now.
-    fn is_due(&self) -> bool {
+    /// The GPUs that are to be measured now, by their places; `None` if there is nothing to do. A measurement takes a little
+    /// time for each GPU, so where some are needed the others are left alone.
+    fn due(&self) -> Option<BTreeSet<usize>> {
         let is_watched = self.asked.is_some_and(|at| at.elapsed() < WATCHED_FOR);
         let period = if is_watched {
             WATCHED_PERIOD
         } else {
             IDLE_PERIOD
         };
-        !self.marks.is_empty()
-            || self.is_ended
-            || self.measured_at.is_none_or(|at| at.elapsed() >= period)
+        let is_old = |at: &Option<Instant>| at.is_none_or(|at| at.elapsed() >= period);
+        let places = self.measured_at.iter().enumerate();
+        let old = places.filter(|(_, at)| is_old(at)).map(|(place, _)| place);
+        let mut due: BTreeSet<usize> = old.collect();
+        let is_late = |mark: &Mark| mark.is_awaited || mark.marked.elapsed() >= MAX_MARK_AGE;
+        if due.is_empty() && !self.marks.values().any(is_late) {
+            return None;
+        }
+        due.extend(self.marks.values().flat_map(|mark| &mark.gpus));
+        Some(due)
+    }
+
+    /// Whether a client waits for totals.
+    fn is_awaited(&self) -> bool {
+        self.marks.values().any(|mark| mark.is_awaited)
     }
 }
 
@@ -88,6 +113,7 @@ impl Meter {
         let shared = Shared {
             totals: vec![Total::default(); count],
             samples: (0..count).map(|_| Samples::default()).collect(),
+            measured_at: vec![None; count],
             ..Shared::default()
         };
         let shared = Arc::new((Mutex::new(shared), Condvar::new()));
@@ -109,14 +135,22 @@ impl Meter {
         })
     }
 
-    /// Asks for the totals of these GPUs at a moment that is just now; they are known about 0.2 s later.
-    pub fn request(&self, moment: Moment, gpus: &[usize]) {
+    /// Asks for the totals of these GPUs at a moment that is just now. If a client waits for them, they are known about
+    /// 0.2 s later, otherwise some seconds later.
+    pub fn request(&self, moment: Moment, gpus: &[usize], is_awaited: bool) {
         let mut shared = self.shared();
-        let marked = shared.marks.entry(moment).or_default();
-        let new = gpus.iter().copied().filter(|gpu| marked.insert(*gpu));
-        self.sampler.mark_devices(moment, new);
+        let mark = shared.marks.entry(moment).or_insert_with(|| Mark {
+            gpus: BTreeSet::new(),
+            is_awaited: false,
+            marked: Instant::now(),
+        });
+        mark.is_awaited |= is_awaited;
+        let new = gpus.iter().copied().filter(|gpu| mark.gpus.insert(*gpu));
+        self.sampler.mark_sharing_reads(moment, new);
         drop(shared);
-        self.shared.1.notify_one();
+        if is_awaited {
+            self.shared.1.notify_one();
+        }
     }
 
     /// The present moment.
@@ -189,44 +223,44 @@ fn measure_until_ended(
     use std::io::Write;
     let lock = || shared.0.lock().unwrap_or_else(PoisonError::into_inner);
     loop {
-        let state = lock();
-        let state = match state.is_due() {
-            true => state,
-            false => {
-                let waited = shared.1.wait_timeout(state, WATCHED_PERIOD);
-                waited.unwrap_or_else(PoisonError::into_inner).0
-            }
-        };
-        if !state.is_due() {
-            continue;
+        let mut state = lock();
+        if state.due().is_none() && !state.is_ended {
+            let waited = shared.1.wait_timeout(state, WATCHED_PERIOD);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
         if state.is_ended {
             return;
         }
-        let gathers = !state.marks.is_empty();
-        drop(state);
-        if gathers {
+        if state.is_awaited() {
+            drop(state);
             std::thread::sleep(GATHERING_TIME);
+            state = lock();
         }
-        let until = sampler.mark();
-        let recordings = match sampler.collect() {
+        let Some(places) = state.due() else {
+            continue;
+        };
+        let until = MonotonicClock.now();
+        let later = state.marks.split_off(&(until + Seconds::new(1e-9)));
+        let marks: Vec<(Moment, BTreeSet<usize>)> = std::mem::replace(&mut state.marks, later)
+            .into_iter()
+            .map(|(at, mark)| (at, mark.gpus))
+            .collect();
+        drop(state);
+        sampler.mark_sharing_reads(until, places.iter().copied());
+        let recordings = match sampler.collect_devices(places.iter().copied()) {
             Ok(recordings) => recordings,
             Err(error) => {
                 tracing::error!(%error, "measuring ended");
                 std::process::exit(1);
             }
         };
-        let marks: Vec<(Moment, BTreeSet<usize>)> = {
-            let mut state = lock();
-            let later = state.marks.split_off(&(until + Seconds::new(1e-9)));
-            std::mem::replace(&mut state.marks, later)
-                .into_iter()
-                .collect()
-        };
         // The totals of GPUs that nobody has asked for are not estimated.
         let mut totals: Vec<Vec<Total>> =
             vec![vec![Total::default(); timelines.len()]; marks.len()];
-        for (place, (timeline, recording)) in timelines.iter_mut().zip(&recordings).enumerate() {
+        for (place, recording) in places.iter().copied().zip(&recordings) {
+            let Some(timeline) = timelines.get_mut(place) else {
+                continue;
+            };
             let needed = marks
                 .iter()
                 .enumerate()
@@ -239,13 +273,14 @@ fn measure_until_ended(
             }
         }
         let mut state = lock();
-        for (samples, recording) in state.samples.iter_mut().zip(&recordings) {
+        for (place, recording) in places.iter().copied().zip(&recordings) {
+            state.measured_at[place] = Some(Instant::now());
+            let samples = &mut state.samples[place];
             let after = samples.newest().unwrap_or_default();
             for (at, power) in samples_after(&recording.trace, after) {
                 samples.push(at, power);
             }
         }
-        state.measured_at = Some(Instant::now());
         state.totals = timelines.iter().map(|one| *one.total()).collect();
         let moments = marks.into_iter().map(|(at, _)| at);
         state.measured.extend(moments.zip(totals));

@@ -28,6 +28,13 @@ pub enum Answer {
         /// The moment.
         at: Moment,
     },
+    /// The energies of all GPUs at this moment, once they are known.
+    Energies {
+        /// The moment.
+        at: Moment,
+        /// When the request was received.
+        received: Moment,
+    },
 }
 
 /// Answers a request.
@@ -57,7 +64,15 @@ fn find_answer(state: &mut State, asker: Asker, request: &Request) -> Result<Ans
             200,
             &json!({"unix_s": unix_seconds()}),
         ))),
-        "/" | "/index.html" | "/live" | "/metrics" | "/clock" => Err(wrong_method("GET", path)),
+        "/energy" if request.method == "GET" => {
+            let received = state.meter.now();
+            let all: Vec<usize> = (0..state.names.len()).collect();
+            let at = state.mark(&all, true);
+            Ok(Answer::Energies { at, received })
+        }
+        "/" | "/index.html" | "/live" | "/metrics" | "/clock" | "/energy" => {
+            Err(wrong_method("GET", path))
+        }
         "/job" => report_job(state, asker, request),
         _ if path == "/counters" || path.starts_with("/counters/") => {
             let Asker::Local { uid, .. } = asker else {
@@ -148,12 +163,14 @@ fn counters(state: &mut State, uid: u32, request: &Request) -> Result<Answer, Re
         }
         ("POST", [name, "start"]) => {
             let gpus = chosen_gpus(state, request)?;
-            let at = state.mark(&gpus);
+            // The energy so far is zero, so there is nothing to wait for.
+            let at = state.mark(&gpus, false);
             state
                 .counters
                 .start(uid, name, gpus, at, unix_seconds())
                 .map_err(refused)?;
-            with_name(name, at)
+            let started = state.counters.started(uid, name, &state.names);
+            Ok(Answer::Now(json_of(&started.map_err(refused)?)?))
         }
         ("POST", [name, "stop"]) => {
             let gpus = state
@@ -162,14 +179,14 @@ fn counters(state: &mut State, uid: u32, request: &Request) -> Result<Answer, Re
                 .map_err(refused)?
                 .gpus
                 .clone();
-            let at = state.mark(&gpus);
+            let at = state.mark(&gpus, true);
             state.counters.stop(uid, name, at).map_err(refused)?;
             with_name(name, at)
         }
         ("GET", [name]) => {
             let counter = state.counters.find(uid, name).map_err(refused)?;
             let (stop, gpus) = (counter.span().1, counter.gpus.clone());
-            let at = stop.unwrap_or_else(|| state.mark(&gpus));
+            let at = stop.unwrap_or_else(|| state.mark(&gpus, true));
             with_name(name, at)
         }
         ("GET", [name, "samples"]) => {
@@ -267,4 +284,36 @@ pub fn counter_response(
     document
         .and_then(|document| json_of(&document))
         .unwrap_or_else(|refusal| refusal)
+}
+
+/// The response with the energies of all GPUs at a moment, for the reader of a remote machine. All times are those of the
+/// monotonic clock; how far it is from another machine's follows from when the request was received and answered.
+pub fn energies_response(
+    state: &State,
+    at: Moment,
+    received: Moment,
+    totals: &[Total],
+) -> Response {
+    let seconds = |moment: Moment| (moment - Moment::default()).get();
+    let gpus = state.gpu_names().into_iter().zip(totals);
+    let gpus: Vec<_> = gpus
+        .map(|((gpu, name), total)| {
+            json!({
+                "index": gpu.index,
+                "uuid": gpu.uuid,
+                "name": name,
+                "energy_j": total.energy.get(),
+                "missing_s": total.missing.get(),
+                "lost": total.is_lost,
+            })
+        })
+        .collect();
+    let document = json!({
+        "received_s": seconds(received),
+        "at_s": seconds(at),
+        "unix_s": state.unix_seconds_at(at),
+        "gpus": gpus,
+        "answered_s": seconds(state.meter.now()),
+    });
+    json_of(&document).unwrap_or_else(|refusal| refusal)
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::time::Timespec;
-use sweetspot_service::monitor_link::{MonitorMessage, Received, receive_message};
+use sweetspot_service::monitor_link::{MonitorMessage, Received, accept_link, receive_message};
 
 use crate::access::{Asker, TcpRules};
 use crate::client::{Client, is_wait};
@@ -31,6 +31,8 @@ pub struct Server {
     rules: TcpRules,
     /// The link from the privileged process; `None` if there is none.
     link: Option<OwnedFd>,
+    /// The socket at which the privileged process connects, if systemd has started this one.
+    link_listener: Option<OwnedFd>,
     listeners: Vec<TcpListener>,
     clients: Vec<Client>,
     next_check: Instant,
@@ -48,18 +50,33 @@ impl Server {
             state,
             rules,
             link,
+            link_listener: None,
             listeners,
             clients: Vec::new(),
             next_check: Instant::now(),
         }
     }
 
-    /// Serves until the link is closed.
+    /// Lets the privileged process connect at a socket, again and again.
+    #[must_use]
+    pub fn with_link_listener(mut self, listener: OwnedFd) -> Self {
+        self.link_listener = Some(listener);
+        self
+    }
+
+    /// Serves until the link is closed and cannot be made again.
     pub fn serve(&mut self) -> io::Result<()> {
         loop {
             let ready = self.wait()?;
             if ready.link && !self.take_messages()? {
-                return Ok(());
+                self.link = None;
+                self.state.set_leases(Vec::new());
+                if self.link_listener.is_none() {
+                    return Ok(());
+                }
+            }
+            if ready.link_listener {
+                self.accept_link()?;
             }
             for place in ready.listeners {
                 self.accept(place);
@@ -79,6 +96,11 @@ impl Server {
             self.link
                 .iter()
                 .map(|link| PollFd::new(link, PollFlags::IN)),
+        );
+        waits.extend(
+            self.link_listener
+                .iter()
+                .map(|one| PollFd::new(one, PollFlags::IN)),
         );
         waits.extend(
             self.listeners
@@ -108,9 +130,20 @@ impl Server {
         Ok(Ready {
             meter: next(),
             link: self.link.is_some() && next(),
+            link_listener: self.link_listener.is_some() && next(),
             listeners: (0..self.listeners.len()).filter(|_| next()).collect(),
             clients: self.clients.iter().map(|_| next()).collect(),
         })
+    }
+
+    /// Takes a new link from the privileged process, which may have been started again.
+    fn accept_link(&mut self) -> io::Result<()> {
+        if let Some(listener) = &self.link_listener
+            && let Some(link) = accept_link(listener)?
+        {
+            self.link = Some(link);
+        }
+        Ok(())
     }
 
     /// Takes messages of the privileged process; false if it has closed the link.
@@ -229,6 +262,7 @@ impl Server {
 struct Ready {
     meter: bool,
     link: bool,
+    link_listener: bool,
     listeners: Vec<usize>,
     clients: Vec<bool>,
 }

@@ -9,6 +9,7 @@ use rustix::process::{Resource, getrlimit, setrlimit};
 use sweetspot_device::{HostError, OpenError};
 use sweetspot_hosts::open_host_with;
 use sweetspot_service::privileges::{PrivilegeError, renounce};
+use sweetspot_service::{TcpError, listen_tcp};
 
 use crate::access::TcpRules;
 use crate::gpus::whole_gpus;
@@ -28,6 +29,10 @@ pub struct MonitorRequest {
     pub dcgm_names: bool,
     /// Further names by which clients may call this machine.
     pub hosts: Vec<String>,
+    /// The addresses on which it serves pages and metrics, if it was not started by the privileged process.
+    pub listen: Vec<String>,
+    /// The token of clients of other addresses than loopback.
+    pub token: Option<String>,
 }
 
 /// Why the measuring process cannot run.
@@ -45,12 +50,16 @@ pub enum MonitorError {
     /// The GPUs cannot be measured.
     #[error(transparent)]
     Meter(#[from] MeterError),
+    /// It cannot listen on a TCP address.
+    #[error(transparent)]
+    Tcp(#[from] TcpError),
     /// The operating system refused something.
     #[error("the measuring process failed: {0}")]
     System(#[from] io::Error),
 }
 
-/// Measures and serves clients until the privileged process, which is at the other end of standard input, ends.
+/// Measures and serves clients. Standard input is the link to the privileged process, with whose end this one ends too, or
+/// the socket at which that process connects.
 pub fn run_monitor(request: &MonitorRequest) -> Result<(), MonitorError> {
     renounce()?;
     raise_file_limit();
@@ -66,17 +75,32 @@ pub fn run_monitor(request: &MonitorRequest) -> Result<(), MonitorError> {
     let gpus = gpus.into_iter().filter(|gpu| !gpu.is_lost()).collect();
     let state = State::new(gpus, Meter::start(measured)?, request.dcgm_names);
     let rules = TcpRules {
-        token: None,
+        token: request.token.clone(),
         hosts: request.hosts.clone(),
     };
-    Server::new(state, rules, Some(link), Vec::new()).serve()?;
+    let mut listeners = Vec::new();
+    for address in &request.listen {
+        listeners.extend(listen_tcp(address)?);
+    }
+    let mut server = match rustix::net::sockopt::socket_acceptconn(&link) {
+        Ok(true) => {
+            rustix::io::ioctl_fionbio(&link, true).map_err(io::Error::from)?;
+            Server::new(state, rules, None, listeners).with_link_listener(link)
+        }
+        _ => Server::new(state, rules, Some(link), listeners),
+    };
+    server.serve()?;
     Ok(())
 }
 
 /// Raises the limit of open files, which may be lower than all connections together need.
 fn raise_file_limit() {
     let mut limits = getrlimit(Resource::Nofile);
-    limits.current = Some(limits.maximum.unwrap_or(u64::MAX).min(MAX_OPEN_FILES));
+    let most = limits.maximum.unwrap_or(u64::MAX).min(MAX_OPEN_FILES);
+    if limits.current.is_none_or(|current| current >= most) {
+        return;
+    }
+    limits.current = Some(most);
     if let Err(error) = setrlimit(Resource::Nofile, limits) {
         tracing::warn!(%error, "cannot raise the limit of open files");
     }

@@ -84,11 +84,18 @@ impl State {
         self.turn = None;
     }
 
-    /// The moment of this turn, which all its requests share. The energies of these GPUs at it are known a little later.
-    pub fn mark(&mut self, gpus: &[usize]) -> Moment {
+    /// The moment of this turn, which all its requests share. The energies of these GPUs at it are known a little later if
+    /// a client waits for them, otherwise some seconds later.
+    pub fn mark(&mut self, gpus: &[usize], is_awaited: bool) -> Moment {
         let moment = *self.turn.get_or_insert_with(|| self.meter.now());
-        self.meter.request(moment, gpus);
+        self.meter.request(moment, gpus, is_awaited);
         moment
+    }
+
+    /// The GPUs with their product names.
+    pub fn gpu_names(&self) -> Vec<(&GpuName, &str)> {
+        let products = self.gpus.iter().map(|gpu| gpu.descriptor().name.as_str());
+        self.names.iter().zip(products).collect()
     }
 
     /// Takes over the leases, and measures what is drawn under them.

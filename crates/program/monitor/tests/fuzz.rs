@@ -23,11 +23,12 @@ impl Random {
     }
 }
 
-const TARGETS: [&str; 16] = [
+const TARGETS: [&str; 17] = [
     "/",
     "/live",
     "/metrics",
     "/clock",
+    "/energy",
     "/job",
     "/counters",
     "/counters/",
@@ -92,7 +93,7 @@ fn no_request_makes_it_panic() {
     let count =
         std::env::var("SWEETSPOT_FUZZ_REQUESTS").map_or(20_000, |count| count.parse().unwrap());
     let mut state = State::new(Vec::new(), Meter::start(Vec::new()).unwrap(), true);
-    let kept = state.mark(&[]);
+    let kept = state.mark(&[], false);
     state
         .counters
         .start(7, "kept", Vec::new(), kept, 0.0)
@@ -124,6 +125,7 @@ fn no_request_makes_it_panic() {
             match answer(&mut state, asker, &request) {
                 Answer::Now(response) => assert!(!response.to_bytes().is_empty()),
                 Answer::Counter { uid, .. } => assert_eq!(uid, 1000),
+                Answer::Energies { .. } => assert_eq!(request.path, "/energy"),
             }
             answered += 1;
         }

@@ -236,3 +236,39 @@ fn logins_are_encoded() {
         assert_eq!(base64(text.as_bytes()), expected);
     }
 }
+
+/// The page of a measuring service that needs the token `root:good`, as the tiny server's login is called.
+const ENERGY: &[(&str, u16, &str)] = &[(
+    "/energy",
+    401,
+    r#"{"received_s":100.0,"at_s":100.0,"answered_s":100.2,"gpus":[{"index":0,"uuid":"GPU-1","name":"V","energy_j":50.0,"missing_s":0.0,"lost":false},{"index":1,"uuid":"GPU-2","name":"V","energy_j":7.0,"missing_s":0.0,"lost":false}]}"#,
+)];
+
+#[test]
+fn a_measuring_service_wants_its_token() {
+    let none = MeterSettings::default();
+    let kind = HttpKind::Sweetspot;
+    let Err(Problem::Refused(text)) = read(kind, ENERGY, &none) else {
+        panic!("no token was needed");
+    };
+    assert!(text.starts_with("it wants a token"), "{text}");
+    let folder = tempfile::tempdir().unwrap();
+    let with_token = |token: &str| {
+        use std::os::unix::fs::PermissionsExt;
+        let file = folder.path().join("token");
+        std::fs::write(&file, token).unwrap();
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
+        MeterSettings {
+            password_file: Some(file),
+            ..MeterSettings::default()
+        }
+    };
+    let Err(Problem::Refused(text)) = read(kind, ENERGY, &with_token("wrong")) else {
+        panic!("a wrong token was accepted");
+    };
+    assert!(text.starts_with("it refuses the token"), "{text}");
+    // The tiny server accepts this one.
+    let (values, model) = read(kind, ENERGY, &with_token("cm9vdDpnb29k")).unwrap();
+    assert_eq!(values.energy, Some(Joules::new(57.0)));
+    assert_eq!(model, "Sweetspot service with 2 GPUs (V)");
+}

@@ -22,9 +22,18 @@ pub struct Energy {
     pub missing: Vec<Gap>,
     /// Remarks about the reliability of the value.
     pub notes: Vec<Note>,
+    /// The part of the standard deviation that comes from the gain of the driver's buffer.
+    #[serde(skip)]
+    pub(crate) gain_deviation: Joules,
 }
 
 impl Energy {
+    /// The part of the standard deviation that comes from the gain of the driver's buffer. Windows that follow each
+    /// other have it in common, as long as the energy counter is not read again.
+    pub fn gain_deviation(&self) -> Joules {
+        self.gain_deviation.min(self.deviation())
+    }
+
     /// The standard deviation of the estimate.
     pub fn deviation(&self) -> Joules {
         (self.interval95.1 - self.value) / Z95

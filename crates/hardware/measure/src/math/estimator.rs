@@ -6,7 +6,7 @@ use sweetspot_quantity::{Joules, Ratio, Seconds};
 use super::aliasing::PowerRange;
 use super::counter_steps::CounterSteps;
 use super::energy::{Check, CheckedEnergy, Energy, EnergyError, Note, Z95};
-use super::fit_process::{FittedProcess, fit_process, fit_response};
+use super::fit_process::{CORRECTED_GAIN_DEVIATION, FittedProcess, fit_process, fit_response};
 use super::integrate::{Integral, find_holes};
 use super::observations::{Observations, Outcome};
 use super::power_process::PowerProcess;
@@ -19,6 +19,9 @@ pub(super) const CONTEXT: Seconds = Seconds::new(1.5);
 /// leaves at most 46 ms between samples (H200).
 const MAX_SAMPLE_GAP: Seconds = Seconds::new(0.08);
 
+/// The counter corrects the gain of the driver's buffer by steps that are at least this far apart.
+const MIN_CORRECTING_SPAN: Seconds = Seconds::new(1.0);
+
 /// The assumed relative standard deviation of a clock's rate.
 pub(super) const CLOCK_DEVIATION: f64 = 1e-4;
 
@@ -29,11 +32,55 @@ pub struct EnergyEstimator<'a> {
     pub(super) steps: CounterSteps,
     pub(super) range: PowerRange,
     pub(super) response: Response,
+    /// The random process of all windows; it is fitted to each of them if `None`.
+    fit: Option<ReadingsFit>,
 }
+
+/// What was fitted to the readings of a device: the random process of power, and the response of the driver's buffer. Most
+/// of the time of an estimate goes into it, and it holds for some seconds, unless the load changes.
+#[derive(Clone, Debug)]
+pub struct ReadingsFit {
+    process: FittedProcess,
+    response: Response,
+    /// The mean and the standard deviation of the samples of the driver's buffer that it was fitted to, in watts.
+    spread: (f64, f64),
+}
+
+/// A fit no longer holds if the mean power differs by more than this share, or its deviation by more than the factor.
+const MAX_MEAN_CHANGE: f64 = 0.1;
+const MAX_DEVIATION_CHANGE: f64 = 1.5;
+
+/// The mean and the standard deviation of the samples of the driver's buffer within a span, in watts.
+fn spread(trace: &Trace, span: &Span) -> Option<(f64, f64)> {
+    let samples = within(&trace.buffer, span, |sample| sample.at);
+    if samples.len() < MIN_FITTED_SAMPLES {
+        return None;
+    }
+    let count = samples.len() as f64;
+    let powers = || samples.iter().map(|sample| sample.power.get());
+    let mean = powers().sum::<f64>() / count;
+    let square = powers().map(|power| (power - mean).powi(2)).sum::<f64>();
+    Some((mean, (square / count).sqrt()))
+}
+
+/// The fewest samples of the driver's buffer to which a random process is fitted that several windows share.
+const MIN_FITTED_SAMPLES: usize = 50;
 
 impl<'a> EnergyEstimator<'a> {
     /// Creates the estimator, and finds the steps of the energy counter in the readings.
     pub fn new(trace: &'a Trace) -> Self {
+        let steps = Self::find_steps(trace);
+        Self {
+            range: PowerRange::from_readings(trace, &steps),
+            response: fit_response(trace, &steps.steps),
+            steps,
+            trace,
+            fit: None,
+        }
+    }
+
+    /// Finds the steps of the energy counter in the readings.
+    fn find_steps(trace: &Trace) -> CounterSteps {
         let model = &trace.model;
         let mut steps = CounterSteps::from_readings(
             &trace.counter,
@@ -44,12 +91,51 @@ impl<'a> EnergyEstimator<'a> {
             let integral = Integral::of(&trace.buffer, &model.response, span, MAX_SAMPLE_GAP);
             (integral.covered >= span.length() * 0.9).then_some(integral.energy)
         });
+        steps
+    }
+
+    /// Creates the estimator as [`Self::new`] does, with what was fitted to readings a little earlier.
+    pub fn with_fit(trace: &'a Trace, fit: &ReadingsFit) -> Self {
+        let steps = Self::find_steps(trace);
         Self {
             range: PowerRange::from_readings(trace, &steps),
-            response: fit_response(trace, &steps.steps),
+            response: fit.response,
             steps,
             trace,
+            fit: Some(fit.clone()),
         }
+    }
+
+    /// Whether the samples of the driver's buffer from which a window is estimated are like those of the fit.
+    pub fn fit_holds(&self, window: &Span) -> bool {
+        let spreads = self.fit.as_ref().map(|fit| fit.spread);
+        let spreads = spreads.zip(spread(self.trace, &self.with_context(window)));
+        spreads.is_some_and(|((mean, deviation), (other_mean, other_deviation))| {
+            // Where power hardly varies, a change of its deviation within the sensor's resolution says nothing.
+            let least = 0.01 * mean;
+            let ratio = (other_deviation + least) / (deviation + least);
+            (other_mean - mean).abs() <= MAX_MEAN_CHANGE * mean
+                && (1.0 / MAX_DEVIATION_CHANGE..=MAX_DEVIATION_CHANGE).contains(&ratio)
+        })
+    }
+
+    /// Fits the random process of power to all readings from which a window is estimated, for the estimates of its parts;
+    /// `None` if there are too few samples of the driver's buffer.
+    pub fn fit(&self, window: &Span) -> Option<ReadingsFit> {
+        let around = self.with_context(window);
+        let spread = spread(self.trace, &around)?;
+        let samples = within(&self.trace.buffer, &around, |sample| sample.at);
+        let steps = within(&self.steps.steps, &around, |step| step.at());
+        let mut observations = Observations::new(around.begin);
+        observations.add_samples(samples, &self.response, CORRECTED_GAIN_DEVIATION);
+        observations.add_steps(steps);
+        observations.sort();
+        let response = self.response.time_constant.get();
+        Some(ReadingsFit {
+            process: fit_process(&observations, response)?,
+            response: self.response,
+            spread,
+        })
     }
 
     /// The readings from which energies are estimated.
@@ -109,8 +195,10 @@ impl<'a> EnergyEstimator<'a> {
         observations.set_window(covered);
         observations.sort();
         let response = self.response.time_constant.get();
-        let (fitted, is_known) = match fit_process(&observations, response) {
-            Some(fitted) => (fitted, true),
+        let shared = self.fit.as_ref().map(|fit| fit.process.clone());
+        let fitted = shared.or_else(|| fit_process(&observations, response));
+        let (fitted, is_known) = match fitted {
+            Some(fitted) => (fitted.with_local_scales(&observations), true),
             None => (self.conservative_process(&observations, response), false),
         };
         let outcome = observations.run(&fitted.process, fitted.noise, fitted.scales.as_deref());
@@ -163,6 +251,9 @@ impl<'a> EnergyEstimator<'a> {
             covered: *covered,
             missing: Vec::new(),
             notes: Vec::new(),
+            gain_deviation: Joules::new(
+                outcome.offset_variance.sqrt() * covered.length().get().max(0.0),
+            ),
         }
     }
 
@@ -191,8 +282,15 @@ impl<'a> EnergyEstimator<'a> {
         if let Some(step) = self.steps.around(window.begin).0 {
             begin = begin.min(step.at());
         }
-        if let Some(step) = self.steps.around(window.end).1 {
-            end = end.max(step.at());
+        match self.steps.around(window.end) {
+            (_, Some(step)) => end = end.max(step.at()),
+            // The counter has not been read since: what it said before corrects the driver's buffer.
+            (Some(last), None) => {
+                let earlier = last.at() + -MIN_CORRECTING_SPAN;
+                let step = self.steps.around(earlier).0.or(self.steps.steps.first());
+                begin = step.map_or(begin, |step| begin.min(step.at()));
+            }
+            (None, None) => {}
         }
         Span::new(begin, end)
     }

@@ -162,6 +162,11 @@ impl Filter {
         innovation
     }
 
+    /// The variance of the driver buffer's constant error, in watts squared.
+    pub fn offset_variance(&self) -> f64 {
+        self.covariance[OFFSET_INDEX * self.size + OFFSET_INDEX].max(0.0)
+    }
+
     /// The energy between two saved moments, in joules, and its variance.
     pub fn energy_between(&self, begin: EnergySlot, end: EnergySlot) -> (f64, f64) {
         let n = self.size;

@@ -75,9 +75,15 @@ pub(crate) fn fit_process(observations: &Observations, response: f64) -> Option<
             }
         }
     }
-    let (_, mut fitted) = best?;
-    fitted.scales = Some(local_scales(observations, &fitted));
-    Some(fitted)
+    best.map(|(_, fitted)| fitted)
+}
+
+impl FittedProcess {
+    /// Adds how much power varies before each of these observations.
+    pub fn with_local_scales(mut self, observations: &Observations) -> Self {
+        self.scales = Some(local_scales(observations, &self));
+        self
+    }
 }
 
 /// The relative standard deviation of the driver buffer's gain error, if the energy counter is used to

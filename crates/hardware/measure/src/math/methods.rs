@@ -52,6 +52,7 @@ impl EnergyEstimator<'_> {
         observations.add_steps(steps);
         let mut energy = self.estimate(observations, &covered, Method::CounterAndBuffer);
         energy.inflate(MODEL_INFLATION);
+        energy.gain_deviation = energy.gain_deviation * MODEL_INFLATION;
         widen(&mut energy, self.timing_deviation());
         energy.missing = self.gaps_within(
             &[SensorKind::EnergyCounter, SensorKind::BufferedPower],
@@ -125,6 +126,7 @@ impl EnergyEstimator<'_> {
         let mut energy = self.estimate(observations, &covered, Method::Buffer);
         energy.inflate(MODEL_INFLATION);
         widen(&mut energy, UNCORRECTED_GAIN_DEVIATION);
+        energy.gain_deviation = energy.value * UNCORRECTED_GAIN_DEVIATION;
         energy.missing = self.gaps_within(&[SensorKind::BufferedPower], &covered);
         energy.notes.extend(trimmed);
         Ok(energy)
@@ -152,6 +154,7 @@ impl EnergyEstimator<'_> {
         let mut energy = self.estimate(observations, &covered, Method::BufferAndPoll);
         energy.inflate(MODEL_INFLATION);
         widen(&mut energy, UNCORRECTED_GAIN_DEVIATION);
+        energy.gain_deviation = energy.value * UNCORRECTED_GAIN_DEVIATION;
         // A load in step with the sensor biases it in every period, though less than it biases the sensor
         // alone.
         let hidden = aliasing_error(values, sensor, &covered, &self.range).deviation;

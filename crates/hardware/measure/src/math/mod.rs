@@ -18,7 +18,7 @@ mod window_ends;
 
 pub use counter_steps::{CounterChange, CounterStep, CounterSteps};
 pub use energy::{Check, CheckedEnergy, Energy, EnergyError, Note};
-pub use estimator::EnergyEstimator;
+pub use estimator::{EnergyEstimator, ReadingsFit};
 pub use integrate::{Integral, find_holes};
 pub use phases::{
     Attribution, AttributionError, PhaseEnergy, PhaseRecord, PhaseSpan, PhaseTime, Timeline,

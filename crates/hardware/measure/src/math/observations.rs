@@ -48,6 +48,8 @@ pub(crate) struct Outcome {
     pub energy: f64,
     /// The variance of the energy, in joules squared.
     pub variance: f64,
+    /// The variance of the driver buffer's constant error, in watts squared.
+    pub offset_variance: f64,
     /// The sum of the logarithms of the innovations' variances, a term of the log likelihood.
     pub logs: f64,
     /// The sum of the squared normalised innovations, a term of the log likelihood.
@@ -275,6 +277,7 @@ impl Observations {
             }
         }
         (outcome.energy, outcome.variance) = filter.energy_between(BEGIN_SLOT, END_SLOT);
+        outcome.offset_variance = filter.offset_variance();
         outcome
     }
 

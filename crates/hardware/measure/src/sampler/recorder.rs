@@ -164,6 +164,19 @@ impl Recorder {
         if let Some(plan) = &mut self.counter {
             plan.mark(at);
         }
+        self.mark_limits(at);
+    }
+
+    /// Marks a moment as [`Recorder::mark`] does. Marks that follow each other closely share reads of the counter.
+    pub fn mark_sharing_reads(&mut self, at: Moment) {
+        if let Some(plan) = &mut self.counter {
+            plan.mark_sharing_reads(at);
+        }
+        self.mark_limits(at);
+    }
+
+    /// Schedules a read of what limits the device, unless there were some just now.
+    fn mark_limits(&mut self, at: Moment) {
         let [last_but_one, _] = self.marked_limits;
         if last_but_one.is_none_or(|earlier| at - earlier >= TWO_LIMIT_READS) {
             self.limits_at = self.limits_at.or(Some(at));

@@ -107,6 +107,7 @@ type Readings = (Trace, Vec<AuxiliaryReadings>, Vec<LimitReadings>);
 /// A request to the thread that reads a device.
 enum Request {
     Mark(Moment),
+    MarkSharingReads(Moment),
     Collect(Sender<Readings>),
     Stop,
 }
@@ -194,19 +195,22 @@ impl Sampler {
     /// counters just before and after it.
     pub fn mark(&self) -> Moment {
         let now = self.clock.now();
-        self.mark_devices(now, 0..self.readers.len());
+        for reader in &self.readers {
+            // A reader whose device is lost no longer receives.
+            let _ = reader.requests.send(Request::Mark(now));
+        }
         now
     }
 
     /// Marks that a measurement window of some devices, given by their places, begins or ends at a moment, which is
-    /// just now. Reads of a counter take long, so the counters of the other devices are not read.
-    pub fn mark_devices(&self, at: Moment, places: impl IntoIterator<Item = usize>) {
+    /// just now. A read of a counter keeps a core busy for milliseconds, so marks that follow each other closely share
+    /// reads: at most two marks in eight seconds have reads of their own, and the driver's buffer tells the rest.
+    pub fn mark_sharing_reads(&self, at: Moment, places: impl IntoIterator<Item = usize>) {
         for reader in places
             .into_iter()
             .filter_map(|place| self.readers.get(place))
         {
-            // A reader whose device is lost no longer receives.
-            let _ = reader.requests.send(Request::Mark(at));
+            let _ = reader.requests.send(Request::MarkSharingReads(at));
         }
     }
 
@@ -222,18 +226,28 @@ impl Sampler {
     /// Waits for the reads of the last mark (120 to 270 ms) and returns the readings since the last call, and a
     /// little before it; reading goes on.
     pub fn collect(&self) -> Result<Vec<DeviceRecording>, SamplerError> {
-        let asked: Vec<_> = self
-            .readers
-            .iter()
+        self.collect_devices(0..self.readers.len())
+    }
+
+    /// Collects the readings of some devices, given by their places, as [`Self::collect`] does. Those of the others stay
+    /// stored.
+    pub fn collect_devices(
+        &self,
+        places: impl IntoIterator<Item = usize>,
+    ) -> Result<Vec<DeviceRecording>, SamplerError> {
+        let readers = places
+            .into_iter()
+            .filter_map(|place| self.readers.get(place));
+        let asked: Vec<_> = readers
             .map(|reader| {
                 let (reply, answer) = channel();
                 let _ = reader.requests.send(Request::Collect(reply));
-                answer
+                (reader, answer)
             })
             .collect();
         let until = Instant::now() + READ_LIMIT;
-        let readers = self.readers.iter().zip(asked);
-        readers
+        let asked = asked.into_iter();
+        asked
             .map(|(reader, answer)| {
                 let left = until.saturating_duration_since(Instant::now());
                 match answer.recv_timeout(left) {
@@ -288,8 +302,9 @@ const BUFFER_LAG: Seconds = Seconds::new(0.12);
 /// [`Sampler::collect`] waits at most this long for a counter whose update times are unknown; the energy's
 /// interval is then wider.
 const MAX_COLLECT_WAIT: Seconds = Seconds::new(0.15);
-/// After a [`Sampler::collect`], readings of this last time stay stored for the next measurement window.
-const KEPT_BY_COLLECT: Seconds = Seconds::new(5.0);
+/// After a [`Sampler::collect`], readings of this last time stay stored for the next measurement window. They contain at
+/// least two reads of the counter, by which the driver's buffer is corrected.
+const KEPT_BY_COLLECT: Seconds = Seconds::new(13.0);
 
 /// The loop of a reading thread: reads one device and serves requests, until the sampler stops it.
 fn read_until_stopped(
@@ -352,6 +367,9 @@ fn read_until_stopped(
         match order {
             Ok(Request::Mark(at)) => {
                 shared.with_recorder(|recorder| recorder.mark(at));
+            }
+            Ok(Request::MarkSharingReads(at)) => {
+                shared.with_recorder(|recorder| recorder.mark_sharing_reads(at));
             }
             Ok(Request::Collect(reply)) => collect = Some((now + BUFFER_LAG, reply)),
             Ok(Request::Stop) => stop_at = stop_at.or(Some(now + BUFFER_LAG)),

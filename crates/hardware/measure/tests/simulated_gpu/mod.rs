@@ -65,6 +65,8 @@ pub struct SimulatedGpu {
     drained: u64,
     reads: u64,
     seed: Seed,
+    /// Whether marks that follow each other closely share reads of the counter.
+    pub shares_reads: bool,
 }
 
 impl SimulatedGpu {
@@ -103,6 +105,7 @@ impl SimulatedGpu {
             drained: 0,
             reads: 0,
             seed,
+            shares_reads: false,
         }
     }
 
@@ -178,7 +181,10 @@ impl SimulatedGpu {
                 break;
             }
             if mark.is_some_and(|mark| mark <= clock.now()) {
-                recorder.mark(self.marks[marked]);
+                match self.shares_reads {
+                    true => recorder.mark_sharing_reads(self.marks[marked]),
+                    false => recorder.mark(self.marks[marked]),
+                }
                 marked += 1;
                 continue;
             }

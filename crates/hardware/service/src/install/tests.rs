@@ -121,6 +121,8 @@ fn files_and_folders_have_their_place_and_mode() {
         ("etc/sweetspot/policy.toml", 0o644),
         ("etc/systemd", 0o755),
         ("etc/systemd/system", 0o755),
+        ("etc/systemd/system/sweetspot-monitor.service", 0o644),
+        ("etc/systemd/system/sweetspot-monitor.socket", 0o644),
         ("etc/systemd/system/sweetspot.service", 0o644),
         ("usr", 0o755),
         ("usr/local", 0o755),
@@ -293,7 +295,12 @@ fn the_unit_names_a_library_that_only_root_can_change() {
     // Any file of root serves as a library here.
     with_library(Path::new("/etc/passwd")).unwrap();
     let unit = read(&machine.installed(UNIT));
-    assert!(unit.contains("\nExecStart=/usr/local/libexec/sweetspot/sweetspot serve --no-monitor --nvml /etc/passwd\nExecPaths=-/etc/passwd\n"), "{unit}");
+    assert!(unit.contains("\nExecStart=/usr/local/libexec/sweetspot/sweetspot serve --monitor-link /run/sweetspot-monitor.link --nvml /etc/passwd\nExecPaths=-/etc/passwd\n"), "{unit}");
+    let monitor = read(&machine.installed(MONITOR_UNIT));
+    assert!(
+        monitor.contains(" --listen 127.0.0.1:9440 --nvml /etc/passwd\nExecPaths=-/etc/passwd\n"),
+        "{monitor}"
+    );
 
     let mine = machine.path("libnvidia-ml.so.1");
     fs::write(&mine, "").unwrap();
@@ -328,7 +335,13 @@ fn uninstalling_stops_the_service_and_keeps_policy_journal_and_log() {
         "systemctl daemon-reload",
     ];
     assert_eq!(machine.calls(), expected);
-    for path in [PROGRAM, UNIT, "/usr/local/libexec/sweetspot"] {
+    for path in [
+        PROGRAM,
+        UNIT,
+        MONITOR_UNIT,
+        MONITOR_SOCKET_UNIT,
+        "/usr/local/libexec/sweetspot",
+    ] {
         assert!(!machine.installed(path).exists(), "{path}");
     }
     for path in [POLICY, JOURNAL_FOLDER, LOG_FOLDER, "/usr/local/libexec"] {

@@ -1,28 +1,48 @@
-//! The text of the systemd unit.
+//! The texts of the systemd units.
 
 use std::path::{Component, Path};
 
-use super::{InstallError, PROGRAM};
+use super::{InstallError, MONITOR_SOCKET_UNIT, MONITOR_UNIT, UNIT};
 use crate::ownership::require_root_owned;
 
-/// The unit as it is without options.
-const UNIT_TEXT: &str = include_str!("../../../../../packaging/systemd/sweetspot.service");
+/// The units as they are without options, with their paths.
+const UNIT_TEXTS: [(&str, &str); 3] = [
+    (
+        UNIT,
+        include_str!("../../../../../packaging/systemd/sweetspot.service"),
+    ),
+    (
+        MONITOR_UNIT,
+        include_str!("../../../../../packaging/systemd/sweetspot-monitor.service"),
+    ),
+    (
+        MONITOR_SOCKET_UNIT,
+        include_str!("../../../../../packaging/systemd/sweetspot-monitor.socket"),
+    ),
+];
 
 /// The folders that the unit hides from the service.
 const HIDDEN_FOLDERS: [&str; 5] = ["/home", "/root", "/run/user", "/tmp", "/var/tmp"];
 
-/// The unit of a service that loads this NVML library, or the driver's own.
-pub(super) fn text(nvml: Option<&Path>) -> Result<String, InstallError> {
-    let Some(library) = nvml else {
-        return Ok(UNIT_TEXT.to_owned());
+/// The paths and texts of the units of a service that loads this NVML library, or the driver's own.
+pub(super) fn texts(nvml: Option<&Path>) -> Result<Vec<(&'static str, String)>, InstallError> {
+    let name = nvml.map(check_library).transpose()?;
+    let with_library = |text: &str| match name {
+        None => text.to_owned(),
+        Some(name) => text
+            .lines()
+            .map(|line| match line.starts_with("ExecStart=") {
+                // The unit lets the service load libraries from a few folders only. With the minus sign a missing library
+                // does not keep the service from starting, so that its own message is seen.
+                true => format!("{line} --nvml {name}\nExecPaths=-{name}\n"),
+                false => format!("{line}\n"),
+            })
+            .collect(),
     };
-    let name = check_library(library)?;
-    let start = format!("ExecStart={PROGRAM} serve --no-monitor\n");
-    // The unit lets the service load libraries from a few folders only. With the minus sign a missing library does not
-    // keep the service from starting, so that its own message is seen.
-    let with_library =
-        format!("ExecStart={PROGRAM} serve --no-monitor --nvml {name}\nExecPaths=-{name}\n");
-    Ok(UNIT_TEXT.replace(&start, &with_library))
+    let units = UNIT_TEXTS.iter();
+    Ok(units
+        .map(|(path, text)| (*path, with_library(text)))
+        .collect())
 }
 
 /// Checks that a library can be named in the unit, that the service can see it, and that only root can change it.

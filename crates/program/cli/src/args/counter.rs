@@ -95,4 +95,16 @@ pub struct MonitorArgs {
     /// Give the metrics the names of NVIDIA's DCGM exporter too.
     #[arg(long)]
     pub dcgm_names: bool,
+
+    /// Serve the live page and metrics on this address; for a process that systemd starts.
+    #[arg(long, value_name = "HOST:PORT")]
+    pub listen: Vec<String>,
+
+    /// A file with the token that clients of other addresses than loopback must send.
+    #[arg(long, value_name = "FILE", requires = "listen")]
+    pub token_file: Option<PathBuf>,
+
+    /// Serve on other addresses than loopback without encryption, in a network that you trust.
+    #[arg(long, requires = "listen")]
+    pub insecure: bool,
 }

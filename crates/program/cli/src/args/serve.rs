@@ -57,6 +57,10 @@ pub struct ServeArgs {
     #[arg(long, conflicts_with = "listen")]
     pub no_monitor: bool,
 
+    /// Start no measuring process, but pass clients to the one that waits at this socket; the systemd unit does this.
+    #[arg(long, value_name = "PATH", hide = true, conflicts_with_all = ["listen", "no_monitor"])]
+    pub monitor_link: Option<PathBuf>,
+
     /// Install the service: program, group, systemd unit, example policy; then start it.
     #[arg(long, conflicts_with = "uninstall")]
     pub install: bool,

@@ -38,7 +38,7 @@ const rows = (pairs) => {
 
 // A line over even steps, with a limit as a dashed line.
 const powerFigure = (gpu) => {
-  const width = 300, height = 90, left = 34, bottom = 16;
+  const width = 300, height = 90, left = 42, bottom = 16;
   const values = gpu.recent_power_w || [];
   const top = Math.max(gpu.cap_w || 0, gpu.default_cap_w || 0, ...values, 1) * 1.05;
   const x = (place) => left + ((width - left) * (place + 120 - values.length)) / 119;
