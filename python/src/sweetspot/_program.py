@@ -1,0 +1,22 @@
+"""Finds the program `sweetspot`, which this package asks for everything that it knows better."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sysconfig
+
+
+class ProgramError(Exception):
+    """The program `sweetspot` is missing, or it reported an error; the message says which."""
+
+
+def find_program() -> str:
+    """The path of the program: the one that was installed with this package, otherwise the one on PATH."""
+    installed = os.path.join(sysconfig.get_path("scripts"), "sweetspot")
+    if os.access(installed, os.X_OK):
+        return installed
+    found = shutil.which("sweetspot")
+    if found is None:
+        raise ProgramError("the program `sweetspot` is not on PATH: install it with `pip install sweetspot-gpu`")
+    return found
