@@ -44,7 +44,16 @@ from __future__ import annotations
 from ._phase import Phase
 from ._ring import FOLDER as _FOLDER
 
-if _FOLDER:
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from ._counter import Counter, CounterError
+    from ._measure import DeviceEnergy, Measurement, measure
+    from ._off import batch, batch_size, begin, enabled, end, latency, out_of_memory, phase, progress, queue
+    from ._off import tuning, value
+    from ._study import Study, StudyError
+elif _FOLDER:
     from ._on import batch, batch_size, begin, enabled, end, latency, out_of_memory, phase, progress, queue
     from ._on import tuning, value
 else:
@@ -53,14 +62,6 @@ else:
 
 start = begin
 stop = end
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from ._counter import Counter, CounterError
-    from ._measure import DeviceEnergy, Measurement, measure
-    from ._study import Study, StudyError
 
 # Few programs need these, and their modules take time to import.
 _LATER = {

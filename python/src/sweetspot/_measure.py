@@ -5,8 +5,9 @@ from __future__ import annotations
 import itertools
 import json
 import os
+from dataclasses import dataclass
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Iterable, NamedTuple
+from typing import TYPE_CHECKING, Any, Iterable
 
 from ._counter import counter_path, start_path
 from ._http import TIMEOUT_S, Answer, CounterError
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
 _numbers = itertools.count()
 
 
-class DeviceEnergy(NamedTuple):
+@dataclass(frozen=True)
+class DeviceEnergy:
     """The energy of one GPU in a measured block."""
 
     index: int
@@ -58,10 +60,8 @@ class Measurement:
         self._begun = self._passed = self._started = self._stopped = self._reason = None
         self._result = {}
         try:
-            meter, is_first = meter_for(self.devices)
-            is_first = self._send_start(meter, is_first)
-            if is_first:
-                self._await_start(FIRST_TIMEOUT_S)
+            self._meter, path = self._ready_meter()
+            self._started = self._meter.ask("POST", path)
         except (CounterError, ProgramError, OSError) as problem:
             self._fail(problem)
         self._begun = monotonic()
@@ -149,35 +149,30 @@ class Measurement:
             return f"<sweetspot.Measurement: {self.time_s:.3f} s, energy unknown: {self.reason}>"
         return f"<sweetspot.Measurement: {self.energy_j:.1f} J in {self.time_s:.3f} s, {self.method}>"
 
-    def _send_start(self, meter: Meter, is_first: bool) -> bool:
-        """Sends the start, and returns whether its answer must be awaited."""
-        self._meter = meter
-        if not isinstance(meter, Service):
-            self._started = meter.ask("POST", start_path(self._name, ()))
-            return is_first
-        self._started = meter.ask("POST", start_path(self._name, service_devices(self.devices)))
-        if not is_first:
-            return False
-        try:
-            self._await_start(FIRST_TIMEOUT_S)
-            return False
-        except CounterError:
-            # The service does not know devices by every name that CUDA knows.
-            self._meter = use_own_process(self.devices)
-            self._started = self._meter.ask("POST", start_path(self._name, ()))
-            return True
-
-    def _await_start(self, timeout_s: float) -> None:
-        started, self._started = self._started, None
-        if started is not None:
-            started.body(timeout_s)
+    def _ready_meter(self) -> tuple[Meter, str]:
+        """A meter that reads the GPUs, and the path that starts the counter of this measurement there."""
+        meter, is_first = meter_for(self.devices)
+        if isinstance(meter, Service):
+            named = service_devices(self.devices)
+            try:
+                if is_first:
+                    _try_out(meter, self._name, named)
+                return meter, start_path(self._name, named)
+            except CounterError:
+                # The service does not know GPUs by every name that CUDA knows.
+                meter, is_first = use_own_process(self.devices), True
+        if is_first:
+            _try_out(meter, self._name, ())
+        return meter, start_path(self._name, ())
 
     def _document(self) -> dict[str, Any]:
         """The document of the counter, once the block has ended."""
         stopped, self._stopped = self._stopped, None
         if stopped is not None and self._meter is not None:
             try:
-                self._await_start(TIMEOUT_S)
+                started, self._started = self._started, None
+                if started is not None:
+                    started.body(TIMEOUT_S)
                 self._result = json.loads(stopped.body())
                 self._meter.ask("DELETE", counter_path(self._name)).forget()
             except (CounterError, OSError, ValueError) as problem:
@@ -202,6 +197,12 @@ def measure(devices: Iterable[int | str] | None = None) -> Measurement:
     measure`. Also usable as `m = sweetspot.measure().start()` and `m.stop()`.
     """
     return Measurement(devices)
+
+
+def _try_out(meter: Meter, name: str, devices: tuple[str, ...]) -> None:
+    """Waits until a new meter has read the GPUs, with a counter that ends at once."""
+    meter.ask("POST", start_path(name + "-first", devices)).body(FIRST_TIMEOUT_S)
+    meter.ask("DELETE", counter_path(name + "-first")).forget()
 
 
 def _interval(document: dict[str, Any]) -> tuple[float, float] | None:

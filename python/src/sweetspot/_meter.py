@@ -55,7 +55,7 @@ class Process:
             with theirs:
                 # A Ctrl-C in the terminal must not end it before the last answer.
                 self._process = subprocess.Popen(
-                    arguments, stdin=theirs, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True
+                    arguments, stdin=theirs.fileno(), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True
                 )
         except OSError as problem:
             self._link.close()

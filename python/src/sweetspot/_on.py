@@ -102,10 +102,10 @@ _phases = _Phases()
 
 
 def phase(name: object, sync: Callable[[], object] | None = None, events: Callable[..., Any] | None = None) -> Phase:
-    if sync is None and events is None:
-        return _phases[name]
     if events is not None:
         return EventPhase(_phases[name].index, events, _local)
+    if sync is None:
+        return _phases[name]
     return _SyncPhase(_phases[name], sync)
 
 
@@ -160,10 +160,11 @@ def queue(length: float, arrivals_per_second: float | None = None) -> None:
 
 def out_of_memory(batch: SupportsInt) -> None:
     try:
-        _ring.too_large(int(batch))
-    except Exception:
-        pass
-    value("out_of_memory", batch)
+        size = int(batch)
+    except Exception as error:
+        return _ring.complain("out_of_memory takes a batch size: %s" % error)
+    _ring.too_large(size)
+    value("out_of_memory", size)
 
 
 def _word(number: int) -> int:

@@ -12,7 +12,7 @@ from time import monotonic_ns
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Callable
+    from typing import Any, Callable
 
     from ._device import Clock
 
@@ -127,7 +127,8 @@ class Ring:
             _rings.add(self)
 
     def _reset(self) -> None:
-        self.map: mmap.mmap | None = None
+        # There is a file whenever a number is below the limit.
+        self.map: Any = None
         self.words: memoryview | None = None
         self.next = self.limit = self.lost = self.mask = self.refused = self.reported_size = 0
         self.pid = os.getpid()

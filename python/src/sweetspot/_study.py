@@ -112,8 +112,8 @@ class Study:
             document: dict[str, Any] = json.loads(done.stdout)
         except ValueError:
             lines = done.stderr.strip().splitlines()
-            problem = lines[-1].partition("sweetspot: ")[2] or lines[-1] if lines else f"exit code {done.returncode}"
-            raise StudyError(f"the report of {self.folder} cannot be computed: {problem}") from None
+            said = (lines[-1].partition("sweetspot: ")[2] or lines[-1]) if lines else f"exit code {done.returncode}"
+            raise StudyError(f"the report of {self.folder} cannot be computed: {said}") from None
         self._reports[flags] = (state, document)
         return document
 

@@ -109,9 +109,9 @@ def report_accuracy(logs: Mapping[str, Any]) -> None:
 
 
 def cuda_events() -> Callable[..., Any] | None:
-    """The events of PyTorch's GPU, which time its work without waiting for it; None without a GPU."""
+    """The events of PyTorch's GPU, which time its work without waiting for it; None if this program uses no GPU."""
     torch = sys.modules.get("torch")
-    if torch is None or not torch.cuda.is_available():
+    if torch is None or not torch.cuda.is_initialized():
         return None
     events: Callable[..., Any] = torch.cuda.Event
     return events

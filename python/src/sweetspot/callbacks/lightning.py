@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Iterable
+from typing import Any, Callable, Iterable
 
 from ._training import Items, Training, cuda_events, report_accuracy
 
@@ -33,7 +33,7 @@ class Sweetspot(Callback):
     ) -> None:
         super().__init__()
         self._training = Training(devices, items, measure)
-        self._events = None
+        self._events: Callable[..., Any] | None = None
 
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
         self._events = cuda_events()

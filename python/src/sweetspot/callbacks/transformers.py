@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Iterable
+from typing import Any, Callable, Iterable
 
 from transformers import TrainerCallback
 
@@ -31,7 +31,7 @@ class Sweetspot(TrainerCallback):
         self, devices: Iterable[int | str] | None = None, items: int | None = None, measure: bool = True
     ) -> None:
         self._training = Training(devices, items, measure)
-        self._events = None
+        self._events: Callable[..., Any] | None = None
         self._logged: dict[str, float] = {}
         self._left: int | None = None
 
