@@ -7,6 +7,7 @@ phases, items and accuracy.
 """
 
 import argparse
+import os
 
 import torch
 from lightning.pytorch import LightningModule, Trainer
@@ -43,6 +44,9 @@ def main():
     parser.add_argument("--logs", default="logs", help="the folder of Lightning's own log")
     args = parser.parse_args()
 
+    if args.accelerator == "cpu":
+        # Lightning asks NVML whether there is a GPU, but PyTorch cannot compute on a simulated one.
+        os.environ.pop("PYTORCH_NVML_BASED_CUDA_CHECK", None)
     torch.manual_seed(1)
     inputs = torch.randn(args.samples, 64)
     data = TensorDataset(inputs, (inputs[:, 0] > 0).long())

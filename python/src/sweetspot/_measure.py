@@ -176,6 +176,7 @@ class Measurement:
                 self._result = json.loads(stopped.body())
                 self._meter.ask("DELETE", counter_path(self._name)).forget()
             except (CounterError, OSError, ValueError) as problem:
+                stopped.forget()
                 self._fail(problem)
         return self._result
 

@@ -48,7 +48,9 @@ class Sweetspot(Callback):
         self._training.end_step(self._training.count(batch))
 
     def on_validation_start(self, trainer: Any, pl_module: Any) -> None:
-        self._training.begin("validation")
+        # The trial before the training is no part of it.
+        if not trainer.sanity_checking:
+            self._training.begin("validation")
 
     def on_validation_end(self, trainer: Any, pl_module: Any) -> None:
         self._training.end("validation")
