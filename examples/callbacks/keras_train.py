@@ -18,12 +18,14 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--samples", type=int, default=8000)
+    parser.add_argument("--width", type=int, default=512)
     args = parser.parse_args()
 
     keras.utils.set_random_seed(1)
     inputs = numpy.random.default_rng(1).standard_normal((args.samples, 64)).astype("float32")
     labels = (inputs[:, 0] > 0).astype("int32")
-    model = keras.Sequential([keras.layers.Dense(512, activation="relu"), keras.layers.Dense(2, activation="softmax")])
+    hidden = [keras.layers.Dense(args.width, activation="relu") for _ in range(2)]
+    model = keras.Sequential([*hidden, keras.layers.Dense(2, activation="softmax")])
     model.compile(optimizer="adam", loss="sparse_categorical_crossentropy", metrics=["accuracy"])
     history = model.fit(
         inputs,

@@ -20,7 +20,9 @@ from sweetspot.callbacks.lightning import Sweetspot  # the callback, 1
 class Classifier(LightningModule):
     def __init__(self, width):
         super().__init__()
-        self.network = torch.nn.Sequential(torch.nn.Linear(64, width), torch.nn.ReLU(), torch.nn.Linear(width, 2))
+        sizes = [64, width, width, 2]
+        layers = [torch.nn.Linear(*pair) for pair in zip(sizes, sizes[1:])]
+        self.network = torch.nn.Sequential(layers[0], torch.nn.ReLU(), layers[1], torch.nn.ReLU(), layers[2])
 
     def training_step(self, batch, index):
         inputs, labels = batch
