@@ -1,48 +1,29 @@
 """Named counters of the service: the energy of GPUs between two moments."""
 
-import http.client
+from __future__ import annotations
+
 import json
-import os
-import socket
 from urllib.parse import quote
 
-_SOCKET = "/run/sweetspot/sweetspot.sock"
-_TIMEOUT_S = 15.0
+from ._http import CounterError, ask_service
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import Any, Iterable
+
+__all__ = ["Counter", "CounterError"]
 
 
-class CounterError(Exception):
-    """The service does not run, or it refused the request; the message says why."""
+def counter_path(name: str) -> str:
+    """The path of a counter."""
+    return "/counters/" + quote(name, safe="")
 
 
-class _Connection(http.client.HTTPConnection):
-    """An HTTP connection over the Unix socket of the service."""
-
-    def __init__(self):
-        super().__init__("localhost", timeout=_TIMEOUT_S)
-
-    def connect(self):
-        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self.sock.settimeout(self.timeout)
-        self.sock.connect(os.environ.get("SWEETSPOT_SOCKET") or _SOCKET)
-
-
-def _ask(method, target):
-    connection = _Connection()
-    try:
-        connection.request(method, target)
-        answer = connection.getresponse()
-        body = answer.read().decode()
-    except (OSError, http.client.HTTPException) as problem:
-        raise CounterError(f"the service does not answer: {problem}") from problem
-    finally:
-        connection.close()
-    if answer.status == 200:
-        return body
-    try:
-        message = json.loads(body)["error"]
-    except (ValueError, KeyError, TypeError):
-        message = f"the service answered with status {answer.status}"
-    raise CounterError(message)
+def start_path(name: str, devices: Iterable[str]) -> str:
+    """The path that starts a counter of these GPUs; all if there are none."""
+    gpus = ",".join(devices)
+    return counter_path(name) + "/start" + ("?gpus=" + quote(gpus) if gpus else "")
 
 
 class Counter:
@@ -53,53 +34,56 @@ class Counter:
 
     `devices` are indices or UUIDs of GPUs, all if it is empty. A counter belongs to the user of the process, and a
     process of the same user can stop or read it by its name. After `stop()` or `read()` the attribute `result` has the
-    document `sweetspot.counter/1`.
+    document `sweetspot.counter/1`. Where the service may not run, use `sweetspot.measure()`.
     """
 
-    def __init__(self, name, devices=()):
+    def __init__(self, name: str, devices: Iterable[int | str] = ()) -> None:
         self.name = name
         self.devices = [str(device) for device in devices]
-        self.result = None
+        self.result: dict[str, Any] | None = None
 
-    def start(self):
+    def start(self) -> Counter:
         """Starts the counter."""
-        gpus = "?gpus=" + quote(",".join(self.devices)) if self.devices else ""
-        self.result = json.loads(_ask("POST", self._path() + "/start" + gpus))
+        self.result = _ask("POST", start_path(self.name, self.devices))
         return self
 
-    def stop(self):
+    def stop(self) -> float | None:
         """Stops the counter, and returns its energy in joules."""
-        self.result = json.loads(_ask("POST", self._path() + "/stop"))
+        self.result = _ask("POST", counter_path(self.name) + "/stop")
         return self.energy_j
 
-    def read(self):
+    def read(self) -> float | None:
         """Returns the energy so far in joules."""
-        self.result = json.loads(_ask("GET", self._path()))
+        self.result = _ask("GET", counter_path(self.name))
         return self.energy_j
 
-    def samples_csv(self):
+    def samples_csv(self) -> str:
         """Returns the power samples as CSV."""
-        return _ask("GET", self._path() + "/samples")
+        return ask_service("GET", counter_path(self.name) + "/samples").body()
 
-    def delete(self):
+    def delete(self) -> None:
         """Deletes the counter."""
-        _ask("DELETE", self._path())
+        ask_service("DELETE", counter_path(self.name)).body()
 
     @property
-    def energy_j(self):
+    def energy_j(self) -> float | None:
         """The energy in joules as of the last `stop()` or `read()`; None if unknown."""
         return (self.result or {}).get("energy_j")
 
     @property
-    def average_power_w(self):
+    def average_power_w(self) -> float | None:
         """The mean power in watts as of the last `stop()` or `read()`; None if unknown."""
         return (self.result or {}).get("average_power_w")
 
-    def _path(self):
-        return "/counters/" + quote(self.name, safe="")
-
-    def __enter__(self):
+    def __enter__(self) -> Counter:
         return self.start()
 
-    def __exit__(self, *_):
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.stop()
+
+
+def _ask(method: str, target: str) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads(ask_service(method, target).body())
+    return document

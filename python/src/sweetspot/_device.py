@@ -1,9 +1,17 @@
 """Phases timed by device events: each is a pair of events, recorded once both are complete."""
 
+from __future__ import annotations
+
 from collections import deque
 from time import monotonic_ns
 
 from . import _ring
+from ._phase import Phase
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import Any, Callable
 
 # The time between two events is a 32-bit float of milliseconds: after 5 s it is accurate to half a microsecond,
 # and the clocks of host and device have hardly drifted apart.
@@ -16,14 +24,14 @@ class Clock:
 
     __slots__ = ("events", "anchor", "at", "open", "pending")
 
-    def __init__(self, events):
+    def __init__(self, events: Callable[..., Any]) -> None:
         self.events = events
-        self.anchor = None
+        self.anchor: Any = None
         self.at = 0
         self.open = 0
-        self.pending = deque()
+        self.pending: deque[tuple[Any, int, int, Any, Any]] = deque()
 
-    def begin(self):
+    def begin(self) -> Any:
         # Nested phases share an anchor, because otherwise their times would not nest.
         if self.anchor is None or (self.open == 0 and monotonic_ns() - self.at > ANCHOR_LIFETIME_NS):
             self._set_anchor()
@@ -31,7 +39,7 @@ class Clock:
         self.open += 1
         return event
 
-    def end(self, ring, index, begin):
+    def end(self, ring: _ring.Ring, index: int, begin: Any) -> None:
         self.open -= 1
         end = self._record()
         if len(self.pending) >= MAX_PENDING:
@@ -40,7 +48,7 @@ class Clock:
             self.pending.append((self.anchor, self.at, index, begin, end))
         self.resolve(ring)
 
-    def resolve(self, ring, wait=False):
+    def resolve(self, ring: _ring.Ring, wait: bool = False) -> None:
         """Records the complete phases; waits for the device only if `wait` is set."""
         pending = self.pending
         while pending:
@@ -61,7 +69,7 @@ class Clock:
             else:
                 ring.record(_ring.pack_whole, _ring.PHASE | index, first, last)
 
-    def _set_anchor(self):
+    def _set_anchor(self) -> None:
         # The device is idle after the first event, so the second completes when it is recorded.
         self._record().synchronize()
         before = monotonic_ns()
@@ -69,24 +77,27 @@ class Clock:
         anchor.synchronize()
         self.anchor, self.at = anchor, (before + monotonic_ns()) // 2
 
-    def _record(self):
+    def _record(self) -> Any:
         event = self.events(enable_timing=True)
         event.record()
         return event
 
 
-class EventPhase:
+class EventPhase(Phase):
     """A phase of work that is queued on a device; it never waits for the device."""
 
     __slots__ = ("index", "events", "local", "begins")
 
-    def __init__(self, index, events, local):
+    def __init__(self, index: int, events: Callable[..., Any], local: _ring.Local) -> None:
         self.index = index
         self.events = events
         self.local = local
-        self.begins = []
+        self.begins: list[tuple[Clock, Any] | None] = []
 
-    def __enter__(self):
+    def for_one_call(self) -> Phase:
+        return EventPhase(self.index, self.events, self.local)
+
+    def __enter__(self) -> Phase:
         ring = self.local.ring
         begin = None
         try:
@@ -101,7 +112,9 @@ class EventPhase:
         self.begins.append(begin)
         return self
 
-    def __exit__(self, kind, error, trace):
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         ring = self.local.ring
         begin = self.begins.pop()
         if begin is None:

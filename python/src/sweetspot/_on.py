@@ -1,11 +1,23 @@
 """The functions of a program with a link."""
 
+from __future__ import annotations
+
 import atexit
 import os
 from time import monotonic_ns as now
 
-from . import _ring
+from . import _off, _ring
 from ._device import EventPhase
+from ._phase import Phase
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import Any, Callable, SupportsFloat, SupportsInt, overload
+else:
+
+    def overload(function):
+        return function
 
 _local = _ring.Local()
 _pack = _ring.pack_whole
@@ -13,7 +25,7 @@ _BASE = _ring._BASE
 _TUNING = ("off", "exploring", "settled")
 
 
-class _Phase:
+class _Phase(Phase):
     """A phase, one for each name, without state of a thread or process. It repeats Ring.record for speed.
 
     No call happens between taking a number and writing its record: after a call a signal such as Ctrl-C may
@@ -22,12 +34,12 @@ class _Phase:
 
     __slots__ = ("index", "begins", "ends")
 
-    def __init__(self, index):
+    def __init__(self, index: int) -> None:
         self.index = index
         self.begins = _ring.BEGIN | index
         self.ends = _ring.END | index
 
-    def __enter__(self):
+    def __enter__(self) -> Phase:
         at = now()
         ring = _local.ring
         number = ring.next
@@ -39,7 +51,9 @@ class _Phase:
         _pack(ring.map, _BASE + (number & ring.mask) * 32, at, 0, self.begins, ring.lost, number + 1)
         return self
 
-    def __exit__(self, kind, error, trace):
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         at = now()
         ring = _local.ring
         number = ring.next
@@ -51,19 +65,21 @@ class _Phase:
         _pack(ring.map, _BASE + (number & ring.mask) * 32, at, 0, self.ends, ring.lost, number + 1)
 
 
-class _SyncPhase:
+class _SyncPhase(Phase):
     __slots__ = ("phase", "sync")
 
-    def __init__(self, phase, sync):
+    def __init__(self, phase: _Phase, sync: Callable[[], object]) -> None:
         self.phase = phase
         self.sync = sync
 
-    def __enter__(self):
+    def __enter__(self) -> Phase:
         self.sync()
         self.phase.__enter__()
         return self
 
-    def __exit__(self, kind, error, trace):
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         try:
             # After an error, the device may repeat the error and hide its origin.
             if kind is None:
@@ -72,8 +88,8 @@ class _SyncPhase:
             self.phase.__exit__(kind, error, trace)
 
 
-class _Phases(dict):
-    def __missing__(self, name):
+class _Phases(dict[object, _Phase]):
+    def __missing__(self, name: object) -> _Phase:
         index = _ring.name_index(name)
         if index < 0:
             _local.ring.count_refused()
@@ -85,28 +101,23 @@ class _Phases(dict):
 _phases = _Phases()
 
 
-def phase(name, sync=None, events=None):
-    """Marks a part of the program, for use with `with`. GPU work is asynchronous: `sync=torch.cuda.synchronize`
-    waits for it at both ends; `events=torch.cuda.Event` lets the GPU measure the times and never waits."""
-    if sync is None and events is None:
-        return _phases[name]
+def phase(name: object, sync: Callable[[], object] | None = None, events: Callable[..., Any] | None = None) -> Phase:
     if events is not None:
         return EventPhase(_phases[name].index, events, _local)
+    if sync is None:
+        return _phases[name]
     return _SyncPhase(_phases[name], sync)
 
 
-def begin(name):
-    """Marks the beginning of a phase, where `with` cannot be used."""
+def begin(name: object) -> None:
     _phases[name].__enter__()
 
 
-def end(name):
-    """Marks the end of the innermost phase of this name."""
+def end(name: object) -> None:
     _phases[name].__exit__(None, None, None)
 
 
-def progress(items=1):
-    """Reports that this many more items (images, tokens) are done."""
+def progress(items: SupportsInt | str = 1) -> None:
     try:
         count = int(items)
     except Exception as error:
@@ -119,8 +130,7 @@ def progress(items=1):
         ring.device.resolve(ring)
 
 
-def value(name, value):
-    """Reports a value such as an accuracy or a latency."""
+def value(name: object, value: SupportsFloat | str) -> None:
     try:
         real = float(value)
     except Exception as error:
@@ -131,43 +141,42 @@ def value(name, value):
         ring.device.resolve(ring)
 
 
-def batch(items, seconds, latency=None):
-    """Reports a finished batch: its number of items, its time in seconds and, where requests wait for their batch,
-    the latency of the slowest request in seconds."""
+def batch(items: SupportsInt, seconds: float, latency: float | None = None) -> None:
     value("batch_s", seconds)
     if latency is not None:
         value("latency_s", latency)
     progress(items)
 
 
-def latency(seconds):
-    """Reports the seconds from a request's arrival to its answer: of each request, or of the slowest of a batch."""
+def latency(seconds: float) -> None:
     value("latency_s", seconds)
 
 
-def queue(length, arrivals_per_second=None):
-    """Reports the number of waiting requests, and the number that arrive per second."""
+def queue(length: float, arrivals_per_second: float | None = None) -> None:
     value("queue_length", length)
     if arrivals_per_second is not None:
         value("arrivals_per_s", arrivals_per_second)
 
 
-def out_of_memory(batch):
-    """Reports that a batch of this size does not fit into memory: the next batch size is smaller."""
+def out_of_memory(batch: SupportsInt) -> None:
     try:
-        _ring.too_large(int(batch))
-    except Exception:
-        pass
-    value("out_of_memory", batch)
+        size = int(batch)
+    except Exception as error:
+        return _ring.complain("out_of_memory takes a batch size: %s" % error)
+    _ring.too_large(size)
+    value("out_of_memory", size)
 
 
-def _word(number):
+def _word(number: int) -> int:
     words = _ring._control or _ring.control()
     return 0 if words is None else words[8 + number]
 
 
-def batch_size(default=None):
-    """Returns the batch size that the tool wants next, or the default. Call it before each batch."""
+@overload
+def batch_size(default: int) -> int: ...
+@overload
+def batch_size(default: None = None) -> int | None: ...
+def batch_size(default: int | None = None) -> int | None:
     words = _ring._control or _ring.control()
     size = 0 if words is None else words[8]
     if size:
@@ -183,16 +192,18 @@ def batch_size(default=None):
     return default
 
 
-def tuning():
-    """Returns what the tool does with the settings: "off", "exploring" or "settled"."""
+def tuning() -> str:
     phase = _word(1)
     return _TUNING[phase] if phase < len(_TUNING) else "off"
 
 
-def enabled():
-    """Returns whether a tool reads the link."""
+def enabled() -> bool:
     return _ring.control() is not None
 
+
+# The documentation is written once.
+for _function in (phase, begin, end, progress, value, batch, latency, queue, out_of_memory, batch_size, tuning, enabled):
+    _function.__doc__ = getattr(_off, _function.__name__).__doc__
 
 os.register_at_fork(after_in_child=_ring.after_fork)
 atexit.register(_ring.close_all)

@@ -1,5 +1,7 @@
 """Ring files, one for each thread that writes; docs/reference/link.md describes the layout, version 1."""
 
+from __future__ import annotations
+
 import mmap
 import os
 import struct
@@ -7,6 +9,12 @@ import sys
 import threading
 import weakref
 from time import monotonic_ns
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable
+
+    from ._device import Clock
 
 FOLDER = os.environ.get("SWEETSPOT_LINK") if sys.platform == "linux" and sys.byteorder == "little" else None
 
@@ -26,23 +34,23 @@ pack_whole = struct.Struct("@QQIIQ").pack_into
 pack_real = struct.Struct("@QdIIQ").pack_into
 
 _lock = threading.RLock()
-_rings = weakref.WeakSet()
-_slots = []
-_index = {}
-_control = None
+_rings: weakref.WeakSet[Ring] = weakref.WeakSet()
+_slots: list[bytes] = []
+_index: dict[bytes, int] = {}
+_control: memoryview | None = None
 _failed = False
 _complained = False
 # The smallest batch that did not fit, for all threads: they share the device.
 fits_below = 1 << 64
 
 
-def too_large(batch):
+def too_large(batch: int) -> None:
     global fits_below
     if 0 < batch < fits_below:
         fits_below = batch
 
 
-def complain(what):
+def complain(what: str) -> None:
     """Prints one message on stderr: a workload must never fail because of its link."""
     global _complained
     if _complained:
@@ -54,7 +62,7 @@ def complain(what):
         pass
 
 
-def name_index(name):
+def name_index(name: object) -> int:
     """The index of a name in every ring of this process, or -1 if the table is full."""
     raw = str(name).encode("utf-8", "replace")
     if len(raw) >= _SLOT:
@@ -76,7 +84,7 @@ def name_index(name):
 name_index("(other names)")
 
 
-def control():
+def control() -> memoryview | None:
     """The control file as 64-bit words, the header first. None if there is no link."""
     global _control, _failed
     if _control is None and not _failed:
@@ -88,7 +96,8 @@ def control():
     return _control
 
 
-def _open_control():
+def _open_control() -> memoryview:
+    assert FOLDER is not None
     length = _CONTROL_HEADER + _WORDS * 8
     with open(os.path.join(FOLDER, "control"), "rb") as file:
         if os.fstat(file.fileno()).st_size != length:
@@ -111,28 +120,30 @@ class Ring:
         "map", "words", "next", "limit", "lost", "mask", "refused", "pid", "device", "reported_size", "__weakref__",
     )
 
-    def __init__(self):
-        self.device = None
+    def __init__(self) -> None:
+        self.device: Clock | None = None
         self._reset()
         with _lock:
             _rings.add(self)
 
-    def _reset(self):
-        self.map = self.words = None
+    def _reset(self) -> None:
+        # There is a file whenever a number is below the limit.
+        self.map: Any = None
+        self.words: memoryview | None = None
         self.next = self.limit = self.lost = self.mask = self.refused = self.reported_size = 0
         self.pid = os.getpid()
 
-    def forget(self):
+    def forget(self) -> None:
         """Drops the file after a fork: it is the parent's."""
         self.device = None
         self._reset()
 
-    def close(self):
+    def close(self) -> None:
         if self.words is not None and self.pid == os.getpid():
             self.words[_CLOSED] = 1
             self._reset()
 
-    def __del__(self):
+    def __del__(self) -> None:
         try:
             if self.device is not None and self.pid == os.getpid():
                 self.device.resolve(self, wait=True)
@@ -140,24 +151,24 @@ class Ring:
         except Exception:
             pass
 
-    def put_name(self, index):
+    def put_name(self, index: int) -> None:
         if self.map is not None:
             at = _HEADER + index * _SLOT
             self.map[at : at + _SLOT] = _slots[index]
 
-    def count_refused(self):
+    def count_refused(self) -> None:
         self.refused += 1
         if self.words is not None:
             self.words[_REFUSED] = self.refused
 
-    def count_lost(self):
-        if self.words is not None or self.next_number() >= 0:
+    def count_lost(self) -> int:
+        if (self.words is not None or self.next_number() >= 0) and self.words is not None:
             total = self.words[_LOST] + 1
             self.words[_LOST] = total
             self.lost = total & 0xFFFFFFFF
         return -1
 
-    def next_number(self):
+    def next_number(self) -> int:
         """The number of the next record, or -1 if it cannot be written."""
         global _failed
         if self.map is None:
@@ -171,13 +182,14 @@ class Ring:
                 self._reset()
                 complain("cannot create a ring in %s, nothing is recorded: %s" % (FOLDER, error))
                 return -1
+        assert self.words is not None
         first, second = self.words[_READ], self.words[_READ + 1]
         # Two different words are half written.
         if first == second and first <= self.next:
             self.limit = first + self.mask + 1
         return self.next if self.next < self.limit else self.count_lost()
 
-    def record(self, pack, kind, at, value):
+    def record(self, pack: Callable[..., None], kind: int, at: int, value: float) -> None:
         number = self.next
         if number >= self.limit:
             number = self.next_number()
@@ -186,9 +198,10 @@ class Ring:
         self.next = number + 1
         pack(self.map, _BASE + (number & self.mask) * _RECORD, at, value, kind, self.lost, number + 1)
 
-    def _open(self):
+    def _open(self) -> None:
         if _failed:
             raise RuntimeError("an earlier attempt failed")
+        assert _control is not None and FOLDER is not None
         capacity = struct.unpack_from("<I", _control.obj, 20)[0]
         length = _BASE + capacity * _RECORD
         name = "%s%d-%d-%d" % (_PREFIX, os.getpid(), threading.get_native_id(), monotonic_ns())
@@ -215,7 +228,7 @@ class Ring:
         self.map, self.words, self.limit = map, words, capacity
 
 
-def _header(capacity):
+def _header(capacity: int) -> bytes:
     rank = 0xFFFFFFFF
     for name in _RANKS:
         text = os.environ.get(name, "").strip()
@@ -245,11 +258,11 @@ def _header(capacity):
 class Local(threading.local):
     """The ring of the calling thread."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.ring = Ring()
 
 
-def after_fork():
+def after_fork() -> None:
     """Resets the child: threads that do not exist in it may hold the locks."""
     global _lock
     _lock = threading.RLock()
@@ -257,7 +270,7 @@ def after_fork():
         ring.forget()
 
 
-def close_all():
+def close_all() -> None:
     """Records the remaining device phases at exit, and closes each ring."""
     for ring in list(_rings):
         try:

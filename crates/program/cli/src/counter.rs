@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use serde_json::Value;
 use sweetspot_monitor::api::request;
-use sweetspot_monitor::{MonitorRequest, run_monitor as serve_clients};
+use sweetspot_monitor::{MonitorRequest, PrivateGpus, run_monitor as serve_clients};
 use sweetspot_session::service_socket;
 
 use crate::args::{CounterArgs, CounterCommand, MonitorArgs};
@@ -174,6 +174,9 @@ pub fn run_monitor(args: MonitorArgs) -> Result<Outcome> {
         hosts: args.host_name,
         listen: args.listen,
         token,
+        private: args.private.then_some(PrivateGpus {
+            devices: args.device,
+        }),
     })?;
     Ok(Outcome::DONE)
 }

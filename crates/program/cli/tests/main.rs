@@ -32,6 +32,7 @@ mod other_users;
 mod predicted_workloads;
 mod processors;
 mod progress;
+mod python;
 mod replay;
 mod report;
 mod reproduce;

@@ -4,6 +4,9 @@
 //! (`sweetspot_service::monitor_link`). One thread serves all clients with `poll`; the [`meter`] reads the GPUs in threads
 //! of its own. It sets nothing: no request changes a device.
 //!
+//! A program without the service can start the same process for itself ([`PrivateGpus`]), as `sweetspot.measure()` in Python
+//! does: it plays the part of the privileged process, and its counters are answered in the same way.
+//!
 //! Promises: who a client is comes from the kernel; every client, user and counter has bounded memory; a client that is
 //! slow or silent keeps nobody waiting. Energies come from the estimator that `measure` uses.
 
@@ -35,4 +38,4 @@ pub mod state;
 pub mod timeline;
 pub mod top;
 
-pub use start::{MonitorError, MonitorRequest, run_monitor};
+pub use start::{MonitorError, MonitorRequest, PrivateGpus, run_monitor};

@@ -6,8 +6,10 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use rustix::process::{Resource, getrlimit, setrlimit};
-use sweetspot_device::{HostError, OpenError};
-use sweetspot_hosts::open_host_with;
+use sweetspot_device::{
+    HostDevice, HostError, MigSlices, OpenError, SelectError, Selector, select_devices,
+};
+use sweetspot_hosts::{open_host, open_host_with};
 use sweetspot_service::privileges::{PrivilegeError, renounce};
 use sweetspot_service::{TcpError, listen_tcp};
 
@@ -33,6 +35,34 @@ pub struct MonitorRequest {
     pub listen: Vec<String>,
     /// The token of clients of other addresses than loopback.
     pub token: Option<String>,
+    /// The GPUs to measure, if the process measures for the one that started it alone.
+    pub private: Option<PrivateGpus>,
+}
+
+/// The GPUs that a process measures for the one that started it: those that the user's program uses.
+#[derive(Clone, Debug, Default)]
+pub struct PrivateGpus {
+    /// The devices that the user named; `None` stands for those in `CUDA_VISIBLE_DEVICES`, or else all.
+    pub devices: Option<String>,
+}
+
+impl PrivateGpus {
+    /// Selects these GPUs.
+    fn select(
+        &self,
+        gpus: Vec<Box<dyn HostDevice>>,
+    ) -> Result<Vec<Box<dyn HostDevice>>, MonitorError> {
+        if gpus.is_empty() {
+            return Err(MonitorError::NoGpu);
+        }
+        let visible = std::env::var("CUDA_VISIBLE_DEVICES").ok();
+        let selector = Selector::new(self.devices.as_deref(), visible.as_deref());
+        let selected = select_devices(gpus, selector, MigSlices::Exclude)?;
+        match selected.is_empty() {
+            true => Err(MonitorError::NoneVisible),
+            false => Ok(selected),
+        }
+    }
 }
 
 /// Why the measuring process cannot run.
@@ -47,6 +77,15 @@ pub enum MonitorError {
     /// A GPU cannot be opened.
     #[error(transparent)]
     Open(#[from] OpenError),
+    /// The list of devices names one that cannot be measured.
+    #[error(transparent)]
+    Select(#[from] SelectError),
+    /// This computer has no GPU.
+    #[error("there is no NVIDIA GPU on this machine")]
+    NoGpu,
+    /// The environment hides all GPUs.
+    #[error("CUDA_VISIBLE_DEVICES names no GPU of this machine")]
+    NoneVisible,
     /// The GPUs cannot be measured.
     #[error(transparent)]
     Meter(#[from] MeterError),
@@ -58,15 +97,26 @@ pub enum MonitorError {
     System(#[from] io::Error),
 }
 
-/// Measures and serves clients. Standard input is the link to the privileged process, with whose end this one ends too, or
-/// the socket at which that process connects.
+/// Measures and serves clients. Standard input is the link to the process that started this one, with whose end this one
+/// ends too: the privileged one, or a program that measures itself. Or it is the socket at which the privileged process
+/// connects.
 pub fn run_monitor(request: &MonitorRequest) -> Result<(), MonitorError> {
-    renounce()?;
+    // A private process has the rights of the program that asks it, and no other program can ask.
+    if request.private.is_none() {
+        renounce()?;
+    }
     raise_file_limit();
     let link: OwnedFd = io::stdin().as_fd().try_clone_to_owned()?;
     let library = request.nvml.as_deref().map(Path::as_os_str).map(OsStr::new);
-    let host = open_host_with(library)?;
-    let gpus = whole_gpus(host.as_ref())?;
+    let host = match (library, &request.private) {
+        // The environment of a private process is that of the user's program, which may be on a simulated host.
+        (None, Some(_)) => open_host()?,
+        _ => open_host_with(library)?,
+    };
+    let gpus = match &request.private {
+        Some(private) => private.select(host.list()?)?,
+        None => whole_gpus(host.as_ref())?,
+    };
     let measured = gpus
         .iter()
         .filter(|gpu| !gpu.is_lost())

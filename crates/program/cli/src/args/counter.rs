@@ -81,7 +81,7 @@ pub struct TopArgs {
     pub export_json: Option<PathBuf>,
 }
 
-/// Measure and serve clients without rights; `serve` starts it itself.
+/// Measure and serve clients without rights; `serve` and the Python package start it themselves.
 #[derive(Debug, Args)]
 pub struct MonitorArgs {
     /// The NVML library to use.
@@ -107,4 +107,12 @@ pub struct MonitorArgs {
     /// Serve on other addresses than loopback without encryption, in a network that you trust.
     #[arg(long, requires = "listen")]
     pub insecure: bool,
+
+    /// Measure for the process that started this one, with its rights.
+    #[arg(long)]
+    pub private: bool,
+
+    /// With --private: the GPUs to measure [default: those in CUDA_VISIBLE_DEVICES, else all].
+    #[arg(long, value_name = "all|0,1|UUID,...", requires = "private")]
+    pub device: Option<String>,
 }

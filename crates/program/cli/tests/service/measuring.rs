@@ -202,6 +202,14 @@ try:
     counter.stop()
 except sweetspot.CounterError as error:
     print(error)
+with sweetspot.measure(devices=[0]) as block:
+    time.sleep(0.5)
+assert block.source == 'service', block.reason
+assert 0.4 < block.time_s < 5 and 10 < block.average_power_w < 300, block
+assert [one.index for one in block.by_device.values()] == [0], block.by_device
+# There is no GPU 7, and no program that could measure without the service.
+with sweetspot.measure(devices=[7]) as block: pass
+assert block.energy_j is None and block.reason, block
 ";
     let mut python = served.command_as(ALICE, "python3");
     python

@@ -1,0 +1,125 @@
+"""What the callbacks of all frameworks have in common."""
+
+from __future__ import annotations
+
+import sys
+from time import monotonic
+from typing import Any, Callable, Iterable, Mapping, Optional, Union
+
+from .. import batch as report_batch
+from .. import phase, value
+from .._measure import Measurement
+from .._phase import Phase
+
+Items = Optional[Union[int, Callable[[Any], int]]]
+
+_complained = False
+
+
+class Training:
+    """Reports a training, and measures its epochs."""
+
+    def __init__(self, devices: Iterable[int | str] | None, items: Items, measures: bool) -> None:
+        self.devices = devices if devices is None else list(devices)
+        self.items = items
+        self.measures = measures
+        self._measurement: Measurement | None = None
+        self._open: dict[str, Phase] = {}
+        self._begun = 0.0
+
+    def begin(self, name: str, events: Callable[..., Any] | None = None) -> None:
+        """Begins a phase; one of the same name that is open ends first."""
+        self.end(name)
+        one = self._open[name] = phase(name, events=events)
+        one.start()
+        self._begun = monotonic()
+
+    def end(self, name: str) -> None:
+        """Ends a phase if it is open."""
+        one = self._open.pop(name, None)
+        if one is not None:
+            one.stop()
+
+    def begin_epoch(self, measured: bool = True) -> None:
+        """Begins an epoch, and the measurement of its energy."""
+        if self.measures and measured:
+            self._measurement = Measurement(self.devices).start()
+        self.begin("epoch")
+
+    def end_epoch(self) -> dict[str, float]:
+        """Ends an epoch, and returns what belongs into the trainer's log: nothing where the energy is unknown."""
+        self.end("epoch")
+        measurement, self._measurement = self._measurement, None
+        if measurement is None:
+            return {}
+        measurement.stop()
+        energy, power = measurement.energy_j, measurement.average_power_w
+        if energy is None or power is None:
+            _complain(f"the energy of epochs is not logged: {measurement.reason}")
+            return {}
+        return {"energy_j": energy, "average_power_w": power}
+
+    def end_step(self, items: int) -> None:
+        """Ends a training step that has processed these items."""
+        seconds = monotonic() - self._begun
+        self.end("step")
+        report_batch(items=items, seconds=seconds)
+
+    def end_all(self) -> None:
+        """Ends what an interrupted training has left open."""
+        for name in reversed(list(self._open)):
+            self.end(name)
+        if self._measurement is not None:
+            self._measurement.stop()
+            self._measurement = None
+
+    def count(self, batch: Any) -> int:
+        """The items of a batch."""
+        if callable(self.items):
+            return self.items(batch)
+        return count_items(batch) if self.items is None else self.items
+
+
+def count_items(batch: Any) -> int:
+    """The items of a batch: the first dimension of its first array."""
+    for _ in range(8):
+        shape = getattr(batch, "shape", None)
+        if shape is not None:
+            return int(shape[0]) if len(shape) else 1
+        if isinstance(batch, Mapping):
+            batch = next(iter(batch.values()), None)
+        elif isinstance(batch, (list, tuple)) and batch:
+            if isinstance(batch[0], (int, float, str)):
+                return len(batch)
+            batch = batch[0]
+        else:
+            break
+    return 1
+
+
+def report_accuracy(logs: Mapping[str, Any]) -> None:
+    """Reports the accuracy that the trainer has logged; that of a validation comes first."""
+    found = [name for name in logs if name.lower().replace("/", "_").split("_")[-1] in ("accuracy", "acc")]
+    validated = [name for name in found if name.lower().startswith(("val", "eval", "test"))]
+    for name in (validated or found)[:1]:
+        try:
+            value("accuracy", float(logs[name]))
+        except (TypeError, ValueError):
+            pass
+
+
+def cuda_events() -> Callable[..., Any] | None:
+    """The events of PyTorch's GPU, which time its work without waiting for it; None if this program uses no GPU."""
+    torch = sys.modules.get("torch")
+    if torch is None or not torch.cuda.is_initialized():
+        return None
+    events: Callable[..., Any] = torch.cuda.Event
+    return events
+
+
+def _complain(what: str) -> None:
+    """Prints one message: a training must never fail because of its measurement."""
+    global _complained
+    if not _complained:
+        _complained = True
+        print(f"sweetspot: {what}", file=sys.stderr, flush=True)

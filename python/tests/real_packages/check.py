@@ -1,0 +1,125 @@
+"""Trains with each real framework on a simulated GPU, and checks what the callbacks log and report.
+
+`scripts/python-packages-test` runs it. What a callback costs is printed and not checked: it depends on the machine.
+"""
+
+import csv
+import importlib.metadata
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+EXAMPLES = os.path.join(HERE, "../../../examples/callbacks")
+IDLE_W = 40.0
+
+
+def train(framework, folder, *arguments):
+    """Runs an example under `measure` on a simulated GPU; returns its output, the measurement and the callback's times."""
+    script = os.path.join(EXAMPLES, f"{framework}_train.py")
+    timed = [sys.executable, "-W", "ignore", os.path.join(HERE, "timed.py"), "times.json", framework, script, *arguments]
+    command = ["sweetspot", "simulate", "--gpu", "v100", "--", "sweetspot", "measure", "--progress", "none"]
+    done = subprocess.run(
+        [*command, "--export-json", "measured.json", "--", *timed], cwd=folder, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+    def read(name):
+        with open(os.path.join(folder, name)) as file:
+            return json.load(file)
+
+    return done.stdout, read("measured.json"), read("times.json")
+
+
+def check_epochs(logged, times, epochs):
+    """Each epoch has an energy in the log: that of the idle GPU over the time of the epoch."""
+    assert len(logged) == epochs, logged
+    for (energy, power), inner, outer in zip(logged, times["inner_ns"], times["outer_ns"]):
+        assert abs(power / IDLE_W - 1) < 0.02, (energy, power)
+        # The measured time lies between the callback's hooks; its two ends are milliseconds late if the processor is busy.
+        assert inner / 1e9 - 0.1 < energy / power < outer / 1e9 + 0.1, (energy, power, inner, outer)
+
+
+def check_report(measured, phases, items):
+    for name, count in phases.items():
+        assert measured["phases"][name]["count"] == count, measured["phases"]
+    assert measured["items"] == items, measured["items"]
+    assert 0.3 < measured["values"]["accuracy"] <= 1, measured["values"]
+
+
+def print_cost(framework, times):
+    """Prints what the callback cost in this run."""
+    version = importlib.metadata.version(framework)
+    ns, steps = times["ns"], times["calls"]["step"] // 2
+    first = ns.pop("first", 0)
+    training, epochs = sum(times["outer_ns"]) - first, len(times["outer_ns"])
+    step = ns["step"] / steps
+    step_share = ns["step"] / training
+    epoch = (ns["epoch_begin"] + ns["epoch_end"] + ns["other"]) / epochs
+    share = sum(ns.values()) / training
+    print(
+        f"{framework} {version}: {step / 1e3:.1f} us per step of {training / steps / 1e6:.2f} ms ({step_share:.3%}), "
+        f"{epoch / 1e9:.3f} s per epoch of {training / epochs / 1e9:.1f} s; together {share:.2%}; "
+        f"the first start took {first / 1e9:.2f} s",
+        flush=True,
+    )
+
+
+def lightning(folder):
+    # One long epoch, as in a real training: reading the energy costs a fixed time in each epoch.
+    samples = int(os.environ.get("SAMPLES", "128000"))
+    arguments = ["--accelerator", "cpu", "--epochs", "1", "--samples", str(samples), "--width", "2048"]
+    _, measured, times = train("lightning", folder, *arguments)
+    with open(os.path.join(folder, "logs/metrics.csv")) as file:
+        rows = [row for row in csv.DictReader(file) if row["energy_j"]]
+    check_epochs([(float(row["energy_j"]), float(row["average_power_w"])) for row in rows], times, 1)
+    check_report(measured, {"epoch": 1, "step": samples // 64, "validation": 1}, samples)
+    print_cost("lightning", times)
+
+
+def transformers(folder):
+    output, measured, times = train("transformers", folder, "--cpu", "--epochs", "2", "--samples", "4008")
+    history = [json.loads(line) for line in output.splitlines() if line.startswith('{"')]
+    logged = [(entry["energy_j"], entry["average_power_w"]) for entry in history if "energy_j" in entry]
+    check_epochs(logged, times, 2)
+    assert [entry["epoch"] for entry in history if "energy_j" in entry] == [1.0, 2.0], history
+    # 250 full steps of 16 samples and one of 8.
+    check_report(measured, {"epoch": 2, "step": 2 * 251}, 2 * 4008)
+    print_cost("transformers", times)
+
+
+def keras(folder):
+    output, measured, times = train("keras", folder, "--epochs", "2", "--samples", "8000", "--width", "4096")
+    history = json.loads(next(line for line in output.splitlines() if line.startswith('{"accuracy"')))
+    check_epochs(list(zip(history["energy_j"], history["average_power_w"])), times, 2)
+    assert " - energy_j: " in output, output
+    # Keras does not tell its callbacks that the last batch is smaller: 113 steps of 64.
+    check_report(measured, {"epoch": 2, "step": 2 * 113, "validation": 2}, 2 * 113 * 64)
+    print_cost("keras", times)
+
+
+def main():
+    passed = failed = 0
+    begun = time.monotonic()
+    for check in (lightning, transformers, keras):
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                check(folder)
+            except Exception as error:
+                failed += 1
+                print(f"test python_packages::{check.__name__} ... FAILED\n{type(error).__name__}: {error}", flush=True)
+            else:
+                passed += 1
+                print(f"test python_packages::{check.__name__} ... ok", flush=True)
+    result = "FAILED" if failed else "ok"
+    print(
+        f"test result: {result}. {passed} passed; {failed} failed; 0 ignored; 0 measured; 0 filtered out; "
+        f"finished in {time.monotonic() - begun:.2f}s"
+    )
+    sys.exit(1 if failed else 0)
+
+
+main()

@@ -1,0 +1,156 @@
+"""Measured blocks on a simulated host with two GPUs; a Rust test runs this file there."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+import unittest
+
+import sweetspot
+
+
+def children(command):
+    """The ids of this process's children that run a command."""
+    found = []
+    with open(f"/proc/self/task/{os.getpid()}/children") as file:
+        for pid in file.read().split():
+            with open(f"/proc/{pid}/cmdline") as line:
+                if command in line.read().split("\0"):
+                    found.append(int(pid))
+    return found
+
+
+class Measure(unittest.TestCase):
+    def check(self, m, gpus=2):
+        self.assertIsNone(m.reason)
+        self.assertEqual(len(m.by_device), gpus)
+        energies = [one.energy_j for one in m.by_device.values()]
+        self.assertAlmostEqual(m.energy_j, sum(energies), places=6)
+        low, high = m.interval95_j
+        self.assertTrue(0 < low < m.energy_j < high)
+        self.assertAlmostEqual(m.average_power_w, m.energy_j / m.time_s, places=6)
+
+    def test_a_block_has_time_energy_and_method(self):
+        with sweetspot.measure() as m:
+            begun = time.monotonic()
+            time.sleep(0.5)
+            passed = time.monotonic() - begun
+        self.check(m)
+        self.assertGreaterEqual(m.time_s, 0.9 * passed)
+        # The GPUs are idle, at 40 W each.
+        self.assertTrue(70 < m.average_power_w < 90, m.average_power_w)
+        self.assertEqual((m.method, m.source), ("counter+buffer", "process"))
+        for uuid, device in m.by_device.items():
+            self.assertEqual(uuid, device.uuid)
+
+    def test_start_and_stop(self):
+        m = sweetspot.measure(devices=[1])
+        self.assertIn("was not started", m.reason)
+        self.assertIs(m.start(), m)
+        self.assertIn("has not ended", m.reason)
+        self.assertIsNone(m.energy_j)
+        time.sleep(0.2)
+        self.assertIs(m.stop(), m)
+        self.check(m, gpus=1)
+        energy = m.energy_j
+        self.assertEqual(m.stop().energy_j, energy)
+        self.assertEqual([one.index for one in m.by_device.values()], [1])
+        # The same object measures again.
+        m.start()
+        time.sleep(0.4)
+        m.stop()
+        self.check(m, gpus=1)
+        self.assertNotEqual(m.energy_j, energy)
+
+    def test_nested_blocks_share_a_process(self):
+        with sweetspot.measure() as outer:
+            with sweetspot.measure() as inner:
+                time.sleep(0.3)
+            time.sleep(0.3)
+        self.check(outer)
+        self.check(inner)
+        self.assertGreater(outer.energy_j, inner.energy_j)
+        self.assertLessEqual(len(children("monitor")), 2)
+
+    def test_an_error_in_the_block_is_passed_on(self):
+        with self.assertRaises(KeyError):
+            with sweetspot.measure() as m:
+                time.sleep(0.1)
+                raise KeyError
+        self.check(m)
+
+    def test_unknown_gpus_are_a_reason_and_no_error(self):
+        with sweetspot.measure(devices=[7]) as m:
+            pass
+        self.assertIsNone(m.energy_j)
+        self.assertIn("7", m.reason)
+        self.assertIn("energy unknown", repr(m))
+
+    def test_a_killed_measuring_process_costs_one_measurement(self):
+        with sweetspot.measure(devices=[0]) as m:
+            for pid in children("monitor"):
+                os.kill(pid, signal.SIGKILL)
+        self.assertIsNone(m.energy_j)
+        self.assertIsNotNone(m.reason)
+        self.assertIsNotNone(m.time_s)
+        with sweetspot.measure(devices=[0]) as m:
+            time.sleep(0.1)
+        self.check(m, gpus=1)
+
+    def run_program(self, text, **variables):
+        done = subprocess.run(
+            [sys.executable, "-W", "error", "-c", textwrap.dedent(text)],
+            env={**os.environ, **variables},
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        return done.stdout.strip()
+
+    def test_visible_gpus_are_measured_and_the_process_ends_with_the_program(self):
+        out = self.run_program(
+            """
+            import os, sweetspot
+            with sweetspot.measure() as m: pass
+            print([one.index for one in m.by_device.values()], m.reason)
+            with open(f"/proc/self/task/{os.getpid()}/children") as file: print(file.read())
+            """,
+            CUDA_VISIBLE_DEVICES="1",
+        )
+        indices, pid = out.splitlines()
+        self.assertEqual(indices, "[1] None")
+        self.assertFalse(os.path.exists(f"/proc/{int(pid)}"))
+
+    def test_a_forked_child_has_its_own_process(self):
+        out = self.run_program(
+            """
+            import os, sweetspot, sys
+            with sweetspot.measure() as m:
+                child = os.fork()
+                if child == 0:
+                    with sweetspot.measure() as own: pass
+                    print(own.energy_j is not None, own.reason, flush=True)
+                    os._exit(0)
+                os.waitpid(child, 0)
+            print(m.energy_j is not None, m.reason)
+            """
+        )
+        self.assertEqual(out, "True None\nTrue None")
+
+    def test_without_the_program_there_is_a_reason(self):
+        out = self.run_program(
+            """
+            import sweetspot
+            with sweetspot.measure() as m: pass
+            print(m.energy_j, m.reason)
+            """,
+            PATH="/nonexistent",
+        )
+        self.assertIn("None the program `sweetspot` is not on PATH", out)
+
+
+if __name__ == "__main__":
+    unittest.main()
