@@ -1,0 +1,186 @@
+//! Calibrations against simulated meters: the interval holds the gain, and what cannot be told is refused.
+
+use sweetspot_device::{MeterGap, MeterTrace};
+
+use super::super::tests::{Model, Node, Random, at, plug, read, wt310};
+use super::*;
+
+/// The watts at the meter for a watt of the sensor, and at none.
+const TRUTH: (f64, f64) = (1.031, 7.5);
+
+/// A meter that measures the GPUs alone, and their sensor.
+fn device_alone(
+    seed: u64,
+    length: f64,
+    model: fn(&mut Random) -> Model,
+) -> (MeterTrace, FastPower, Span) {
+    let mut random = Random(seed * 977 + 13);
+    let mut node = Node::new(&mut random, length);
+    node.total = node
+        .gpus
+        .iter()
+        .map(|power| TRUTH.0 * power + TRUTH.1)
+        .collect();
+    let model = model(&mut random);
+    let trace = read(&node, &model, &mut random);
+    let fast = node.fast(&mut random);
+    let span = Span::new(at(node.begin - 4.0), at(node.end + 4.0));
+    (trace, fast, span)
+}
+
+fn fit(
+    trace: &MeterTrace,
+    device: &FastPower,
+    others: Option<&FastPower>,
+    span: &Span,
+) -> Result<CalibrationFit, CalibrationError> {
+    let power = CalibrationPower {
+        name: "GPU",
+        device,
+        others,
+    };
+    calibrate(trace, &power, span)
+}
+
+/// The largest errors of the gain in 100 calibrations, and the shares of intervals of gain and offset that hold.
+fn gains(length: f64, model: fn(&mut Random) -> Model) -> (f64, f64, f64) {
+    let (mut worst, mut held, mut offsets) = (0.0f64, 0.0, 0.0);
+    for seed in 0..100 {
+        let (trace, fast, span) = device_alone(seed, length, model);
+        let line = fit(&trace, &fast, None, &span).unwrap().line;
+        let (low, high) = line.gain_interval95();
+        worst = worst.max((line.gain.get() / TRUTH.0 - 1.0).abs());
+        held += 0.01 * f64::from(u8::from(low.get() <= TRUTH.0 && TRUTH.0 <= high.get()));
+        let (low, high) = line.offset_interval95();
+        offsets += 0.01 * f64::from(u8::from(low.get() <= TRUTH.1 && TRUTH.1 <= high.get()));
+    }
+    println!(
+        "{length} s: worst gain {:.3} %, held {held:.2}, offset {offsets:.2}",
+        100.0 * worst
+    );
+    (worst, held, offsets)
+}
+
+#[test]
+fn a_fast_meter_finds_the_gain_within_its_interval() {
+    for length in [20.0, 60.0] {
+        let (worst, held, offsets) = gains(length, wt310);
+        assert!(worst < 0.004, "{worst}");
+        assert!(held >= 0.9 && offsets >= 0.9, "{held}, {offsets}");
+    }
+}
+
+#[test]
+fn a_plug_finds_the_gain_within_its_interval() {
+    let whole = |random: &mut Random| Model {
+        window: 1.0,
+        ..plug(random)
+    };
+    for length in [60.0, 120.0] {
+        let (worst, held, offsets) = gains(length, whole);
+        assert!(worst < 0.03, "{worst}");
+        assert!(held >= 0.9 && offsets >= 0.9, "{held}, {offsets}");
+    }
+}
+
+/// A second GPU that works at other times adds its power to what the meter shows.
+#[test]
+fn the_power_of_other_devices_is_taken_off() {
+    let mut random = Random(7);
+    let mut node = Node::new(&mut random, 60.0);
+    let count = node.gpus.len();
+    let other: Vec<f64> = (0..count)
+        .map(|index| {
+            if index as f64 * 0.001 % 17.0 < 6.0 {
+                180.0
+            } else {
+                40.0
+            }
+        })
+        .collect();
+    node.total = (0..count)
+        .map(|index| TRUTH.0 * node.gpus[index] + 1.1 * other[index] + 90.0)
+        .collect();
+    let trace = read(&node, &wt310(&mut random), &mut random);
+    let fast = node.fast(&mut random);
+    node.gpus = other;
+    let others = node.fast(&mut random);
+    let span = Span::new(at(node.begin - 4.0), at(node.end + 4.0));
+    let with = fit(&trace, &fast, Some(&others), &span).unwrap();
+    assert!(with.others_changed);
+    let (low, high) = with.line.gain_interval95();
+    assert!(
+        low.get() <= TRUTH.0 && TRUTH.0 <= high.get(),
+        "{:?}",
+        with.line
+    );
+    assert!(
+        (with.line.gain.get() / TRUTH.0 - 1.0).abs() < 0.01,
+        "{:?}",
+        with.line
+    );
+    let without = fit(&trace, &fast, None, &span).unwrap();
+    assert!(without.residual.get() > 10.0 * with.residual.get());
+}
+
+#[test]
+fn a_line_says_how_certain_it_is_inside_and_outside_its_range() {
+    let (trace, fast, span) = device_alone(3, 60.0, wt310);
+    let line = fit(&trace, &fast, None, &span).unwrap().line;
+    let middle = line.at(line.mean).1;
+    let far = line.at(line.range.1 * 3.0).1;
+    assert!(far > middle * 2.0, "{middle} {far}");
+    assert!(!line.is_outside(line.mean));
+    assert!(line.is_outside(line.range.1 * 1.1) && line.is_outside(line.range.0 * 0.5));
+}
+
+#[test]
+fn what_cannot_be_told_is_refused() {
+    let (trace, fast, span) = device_alone(3, 60.0, wt310);
+    let error =
+        |trace: &MeterTrace, span: &Span| fit(trace, &fast, None, span).unwrap_err().to_string();
+    let short = Span::new(
+        span.begin + Seconds::new(2.0),
+        span.begin + Seconds::new(9.0),
+    );
+    assert!(
+        error(&trace, &short).contains("at least 10 s are needed"),
+        "{}",
+        error(&trace, &short)
+    );
+    let mut stopped = trace.clone();
+    stopped.readings.truncate(stopped.readings.len() / 2);
+    stopped.gaps.push(MeterGap {
+        from: stopped.readings.last().unwrap().at,
+        to: span.end,
+        reason: "it refuses the connection".to_owned(),
+    });
+    assert!(
+        error(&stopped, &span).ends_with("it refuses the connection"),
+        "{}",
+        error(&stopped, &span)
+    );
+    // The same without a gap: the meter hangs.
+    stopped.gaps.clear();
+    assert!(
+        error(&stopped, &span).contains("gave no readings for"),
+        "{}",
+        error(&stopped, &span)
+    );
+    let mut other = trace.clone();
+    for (index, reading) in other.readings.iter_mut().enumerate() {
+        reading.power = Some(Watts::new(100.0 + (index * 7919 % 200) as f64));
+    }
+    assert!(
+        error(&other, &span).contains("does not follow"),
+        "{}",
+        error(&other, &span)
+    );
+    let idle = FastPower::from_curves(&[(0..7000)
+        .map(|step| (at(step as f64 * 0.02), 50.0 + (step % 3) as f64))
+        .collect()]);
+    let idle = fit(&trace, &idle.unwrap(), None, &span)
+        .unwrap_err()
+        .to_string();
+    assert!(idle.contains("only where the power changes"), "{idle}");
+}
