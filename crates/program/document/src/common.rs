@@ -14,6 +14,8 @@ use serde::{Serialize, Serializer};
 pub struct SchemaName(&'static str);
 
 impl SchemaName {
+    /// A sensor that was compared with a meter.
+    pub const CALIBRATE: Self = Self("sweetspot.calibrate/1");
     /// Several studies, compared with the first.
     pub const COMPARE: Self = Self("sweetspot.compare/1");
     /// A named counter of the service.

@@ -13,6 +13,7 @@
 )]
 
 pub mod budget;
+pub mod calibrate;
 pub mod common;
 pub mod compare;
 pub mod counter;

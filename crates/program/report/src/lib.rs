@@ -19,6 +19,7 @@
 
 mod analysis;
 mod budget;
+mod calibrate;
 mod compare;
 mod devices;
 mod doctor;
@@ -44,6 +45,7 @@ pub use analysis::groups::{GroupedMeans, Grouping, GroupingError, group_study};
 pub use analysis::recommendation::{recommendation, suggested_runs};
 pub use analysis::view::StudyView;
 pub use budget::{budget_json, budget_text};
+pub use calibrate::{calibrate_json, calibrate_text};
 pub use compare::{
     ComparedQuantity, RelativeDifference, StudyComparison, compare_csv, compare_html, compare_json,
     compare_markdown, compare_text,

@@ -15,6 +15,7 @@
 )]
 
 pub mod budget;
+pub mod calibrate;
 pub mod hold;
 pub mod measure;
 pub mod slurm_job;

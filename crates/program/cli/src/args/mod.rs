@@ -1,6 +1,7 @@
 //! Flags and their help texts: one file for each command, and `shared` for flags that several commands have.
 
 mod budget;
+mod calibrate;
 mod compare;
 mod counter;
 mod devices;
@@ -33,6 +34,7 @@ use crate::log::parse_level;
 use crate::terminal::ColorWhen;
 
 pub use budget::{BudgetArgs, BudgetCommand, BudgetOf};
+pub use calibrate::CalibrateArgs;
 pub use compare::CompareArgs;
 pub use counter::{CounterArgs, CounterCommand, MonitorArgs, TopArgs};
 pub use devices::DevicesArgs;
@@ -97,6 +99,7 @@ pub enum Command {
     Reproduce(ReproduceArgs),
     SimWorkload(SimWorkloadArgs),
     Measure(Box<MeasureArgs>),
+    Calibrate(Box<CalibrateArgs>),
     Run(Box<RunArgs>),
     Hold(Box<HoldArgs>),
     Budget(Box<BudgetArgs>),

@@ -197,7 +197,7 @@ pub struct SweepArgs {
         "file", "device", "power_cap", "core_clock", "memory_clock", "cpu_power_cap", "gpus", "axis", "reference",
         "order", "warmup", "settle", "cool_to", "timeout", "window", "progress", "metrics", "method",
         "seed", "simulate", "node", "network", "train", "infer", "conv_algorithm", "dataset", "batch", "items",
-        "energy_of", "meter", "host", "study", "no_samples", "write_study", "cmd", "strategy", "evaluations", "prior",
+        "energy_of", "meter", "host", "calibration", "study", "no_samples", "write_study", "cmd", "strategy", "evaluations", "prior",
     ])]
     pub resume: Option<PathBuf>,
 
