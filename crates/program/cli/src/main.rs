@@ -41,6 +41,7 @@ mod progress;
 mod replay;
 mod report;
 mod reproduce;
+mod reproduce_on_gpu;
 mod root_guard;
 mod run;
 mod run_status;
@@ -118,6 +119,7 @@ fn become_calling_user(cli: &Cli) -> Result<()> {
         Command::Hold(args) => (true, args.sudo.root),
         Command::Budget(args) => (true, args.sudo.root),
         Command::Task(_) => (true, AsRootArg::default()),
+        Command::Reproduce(args) => (args.own.on_this_gpu, args.own.sudo.root),
         Command::Measure(args) => (false, args.root),
         Command::Calibrate(args) => (false, args.root),
         _ => (false, AsRootArg::default()),

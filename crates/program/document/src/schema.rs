@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::common::SchemaName;
 use crate::{
     budget, calibrate, compare, counter, devices, doctor, fit, hold, live, measure, network,
-    replay, report, reproduce, study, tune,
+    replay, report, reproduce, reproduce_on_gpu, study, tune,
 };
 
 /// The JSON Schema of a document, with the name of its file in `docs/schemas/`.
@@ -36,6 +36,10 @@ pub fn document_schemas() -> Vec<DocumentSchema> {
         schema_of::<replay::Replay>("replay", SchemaName::REPLAY),
         schema_of::<report::Report>("report", SchemaName::STUDY),
         schema_of::<reproduce::Reproduction>("reproduce", SchemaName::REPRODUCE),
+        schema_of::<reproduce_on_gpu::ReproductionOnGpu>(
+            "reproduce-on-gpu",
+            SchemaName::REPRODUCE_ON_GPU,
+        ),
         schema_of::<study::Study>("study", SchemaName::STUDY),
         schema_of::<tune::Tuning>("tune", SchemaName::TUNE),
     ]

@@ -67,8 +67,8 @@ pub use network::{
 pub use replay::{replay_csv, replay_figures, replay_json, replay_markdown, replay_text};
 pub use report::{report_json, report_markdown, report_text};
 pub use reproduce::{
-    reproduction_csv, reproduction_json, reproduction_markdown, reproduction_summary,
-    reproduction_text,
+    own_reproduction_json, own_reproduction_markdown, own_reproduction_text, reproduction_csv,
+    reproduction_json, reproduction_markdown, reproduction_summary, reproduction_text,
 };
 pub use settings::configuration_text;
 pub use simulate::{deviations_summary, deviations_text, profiles_text};

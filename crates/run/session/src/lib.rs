@@ -36,7 +36,8 @@ mod sweep;
 mod tune;
 
 pub use devices::{
-    DeviceReport, HostPartReport, ListedDevices, SensorReport, devices, gpu_ids, host_parts,
+    DeviceReport, HostPartReport, ListedDevices, SensorReport, devices, gpu_descriptors, gpu_ids,
+    host_parts,
 };
 pub use doctor::{Check, CheckResult, doctor};
 pub use error::SessionError;

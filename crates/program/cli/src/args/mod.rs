@@ -96,7 +96,7 @@ pub enum Command {
     Sweep(Box<SweepArgs>),
     Simulate(SimulateArgs),
     Fit(FitArgs),
-    Reproduce(ReproduceArgs),
+    Reproduce(Box<ReproduceArgs>),
     SimWorkload(SimWorkloadArgs),
     Measure(Box<MeasureArgs>),
     Calibrate(Box<CalibrateArgs>),

@@ -188,6 +188,10 @@ pub struct SweepArgs {
     #[command(flatten)]
     pub training: TrainingArgs,
 
+    /// What the study reproduces: PAPER:NETWORK:GPU; `reproduce --on-this-gpu` gives it.
+    #[arg(long, value_name = "PAPER", hide = true)]
+    pub reproduces: Option<String>,
+
     /// Store the study in this new folder [default: studies/NAME].
     #[arg(long, value_name = "FOLDER", help_heading = "Study")]
     pub study: Option<PathBuf>,

@@ -1,7 +1,7 @@
 //! The plan of a paper for the user's GPU.
 
 use sweetspot_device::{Descriptor, Domain, Knob, KnobDescriptor};
-use sweetspot_sim::GpuProfile;
+use sweetspot_sim::find_gpu;
 use sweetspot_study::EnergyOf;
 
 use super::{OwnOrigin, PaperPlan, Swept, find_paper};
@@ -77,12 +77,11 @@ pub enum OwnPlanError {
     BadOrigin(String),
 }
 
-/// Makes the plan of a paper for these GPUs. `profile` finds the profile of a simulated GPU by its name.
+/// Makes the plan of a paper for these GPUs.
 pub fn plan_for(
     paper: &str,
     devices: &[Descriptor],
     options: &PlanOptions,
-    profile: impl Fn(&str) -> Option<GpuProfile>,
 ) -> Result<OwnPlan, OwnPlanError> {
     let name = paper.replace('_', "-");
     let plan = find_paper(&name).ok_or(OwnPlanError::NoPlan { name })?;
@@ -99,7 +98,7 @@ pub fn plan_for(
         });
     }
     let same = |(gpu, _): &&(&'static str, Swept)| {
-        profile(gpu).is_some_and(|known| known.name == device.name)
+        find_gpu(gpu).is_ok_and(|(_, known)| known.name == device.name)
     };
     let found = plan.gpus.iter().find(same);
     let is_same = found.is_some();
