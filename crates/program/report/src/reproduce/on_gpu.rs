@@ -55,25 +55,17 @@ fn tables(own: &OwnComparison) -> [Table; 2] {
         "GPUs",
         &paper,
         &here,
-        "Published\nenergy [%]",
-        "Simulated\nenergy [%]",
-        "Measured\nenergy [%]",
-        "Published\ntime [%]",
-        "Simulated\ntime [%]",
-        "Measured\ntime [%]",
+        "Published\nenergy, time [%]",
+        "Simulated\nenergy, time [%]",
+        "Measured\nenergy, time [%]",
     ]);
     for row in &own.rows {
-        let columns = [row.published, row.simulated, row.measured];
-        let of = |part: fn(OwnChange) -> Option<f64>| {
-            columns.map(|column| percent(column.and_then(part)))
-        };
         let mut cells = vec![
             row.gpus.to_string(),
             format!("{:.0}", row.paper_value),
             format!("{:.0}", row.own_value),
         ];
-        cells.extend(of(|change| change.energy));
-        cells.extend(of(|change| change.time));
+        cells.extend([row.published, row.simulated, row.measured].map(change_text));
         rows.push(cells);
     }
     let mut best = Table::new(&["GPUs", "Metric", "Published", "Simulated", "Measured"]);
@@ -89,11 +81,14 @@ fn tables(own: &OwnComparison) -> [Table; 2] {
     [rows, best]
 }
 
-/// Formats a change in per cent.
-fn percent(change: Option<f64>) -> String {
+/// Formats the changes of energy and time in per cent.
+fn change_text(change: Option<OwnChange>) -> String {
+    let percent = |part: Option<f64>| {
+        part.map_or_else(|| "-".to_owned(), |part| format!("{:+.1}", 100.0 * part))
+    };
     change.map_or_else(
         || "-".to_owned(),
-        |change| format!("{:+.1}", 100.0 * change),
+        |change| format!("{}, {}", percent(change.energy), percent(change.time)),
     )
 }
 

@@ -187,11 +187,13 @@ pub fn calibrate(
     let read = target.into_iter().chain(others);
     let read = read.map(|device| device as Box<dyn Device + Send>);
     let sampler = Sampler::start(read.collect(), MethodChoice::Auto, Arc::new(MonotonicClock))?;
-    observer.note(&format!(
-        "comparing {device_name} with the meter {}: the idle device first, for {} s",
-        request.meter,
-        REST.as_secs()
-    ));
+    if !request.command.is_empty() {
+        observer.note(&format!(
+            "comparing {device_name} with the meter {}: the idle device first, for {} s",
+            request.meter,
+            REST.as_secs()
+        ));
+    }
     let begin = sampler.mark();
     let ended = observe(request, &sampler, of_target.len(), &signals, observer);
     let span = Span::new(begin, sampler.mark());

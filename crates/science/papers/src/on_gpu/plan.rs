@@ -183,8 +183,9 @@ pub fn plan_for(
         }
     }
     if own.repeat != plan.repeat {
+        let runs = if own.repeat == 1 { "run" } else { "runs" };
         notes.push(format!(
-            "{} runs of each configuration in place of the paper's {}",
+            "{} {runs} of each configuration in place of the paper's {}",
             own.repeat, plan.repeat
         ));
     }

@@ -16,6 +16,8 @@ use sweetspot_device::MeterTrace;
 
 /// The shortest time over which sensor and meter are compared.
 const BLOCK: f64 = 1.0;
+/// The least number of the meter's values in a block.
+const VALUES_IN_BLOCK: f64 = 2.0;
 /// The least number of blocks for a fit.
 const MIN_BLOCKS: usize = 10;
 /// The least change of the sensor's power during the calibration, and as a share of its highest power.
@@ -189,7 +191,7 @@ pub fn calibrate(
     let window = trace.properties.window.map(Seconds::get);
     let max_delay = trace.properties.max_delay.get();
     let all = candidates(&samples, Some(device), window, period, max_delay);
-    let size = BLOCK.max(4.0 * period);
+    let size = BLOCK.max(VALUES_IN_BLOCK * spacing(&samples).unwrap_or(period));
     let mut fits: Vec<(f64, LineFit)> = Vec::new();
     let mut most = 0;
     for one in &all {
@@ -250,6 +252,16 @@ pub fn calibrate(
         others_changed: likely.others_changed,
         gaps,
     })
+}
+
+/// The usual time between two values of the meter; `None` with fewer than two.
+fn spacing(samples: &[Sample]) -> Option<f64> {
+    let mut gaps: Vec<f64> = samples
+        .windows(2)
+        .map(|pair| pair[1].at - pair[0].at)
+        .collect();
+    gaps.sort_by(f64::total_cmp);
+    gaps.get(gaps.len() / 2).copied()
 }
 
 /// Describes the gaps in a meter's readings; an error if they are a large part of the time.
