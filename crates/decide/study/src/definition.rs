@@ -83,6 +83,12 @@ pub struct Definition {
     /// Whether the processors and their memory are measured too.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host: Option<bool>,
+    /// The names of calibrations that are applied to the energies of devices.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub calibration: Option<Vec<String>>,
+    /// What the study reproduces on the user's own GPU: `PAPER:NETWORK:GPU`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reproduces: Option<String>,
     /// The number of runs of each configuration; the smallest number if `until` is given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub repeat: Option<u32>,
@@ -254,6 +260,8 @@ impl Definition {
             energy_of: self.energy_of.or(other.energy_of),
             meter: self.meter.or(other.meter),
             host: self.host.or(other.host),
+            calibration: self.calibration.or(other.calibration),
+            reproduces: self.reproduces.or(other.reproduces),
             repeat: self.repeat.or(other.repeat),
             until: self.until.or(other.until),
             at_most: self.at_most.or(other.at_most),

@@ -13,6 +13,7 @@
 
 mod args;
 mod budget;
+mod calibrate;
 mod compare;
 mod config;
 mod confirm;
@@ -40,6 +41,7 @@ mod progress;
 mod replay;
 mod report;
 mod reproduce;
+mod reproduce_on_gpu;
 mod root_guard;
 mod run;
 mod run_status;
@@ -117,7 +119,9 @@ fn become_calling_user(cli: &Cli) -> Result<()> {
         Command::Hold(args) => (true, args.sudo.root),
         Command::Budget(args) => (true, args.sudo.root),
         Command::Task(_) => (true, AsRootArg::default()),
+        Command::Reproduce(args) => (args.own.on_this_gpu, args.own.sudo.root),
         Command::Measure(args) => (false, args.root),
+        Command::Calibrate(args) => (false, args.root),
         _ => (false, AsRootArg::default()),
     };
     if as_root.as_root {
@@ -168,6 +172,7 @@ fn run_command(cli: Cli) -> Result<Outcome> {
         Command::Reproduce(args) => reproduce::run(&args),
         Command::SimWorkload(args) => sim_workload::run(&args),
         Command::Measure(args) => measure::run(*args),
+        Command::Calibrate(args) => calibrate::run(*args),
         Command::Run(args) => run::run(*args),
         Command::Hold(args) => hold::run(*args),
         Command::Budget(args) => budget::run(*args),
@@ -229,7 +234,16 @@ fn missing_separator(error: &clap::Error) -> Option<String> {
     let words: Vec<String> = words
         .map(|word| word.to_string_lossy().into_owned())
         .collect();
-    let takes_command = ["sweep", "run", "tune", "hold", "measure", "simulate"];
+    let takes_command = [
+        "sweep",
+        "run",
+        "tune",
+        "hold",
+        "measure",
+        "simulate",
+        "calibrate",
+        "reproduce",
+    ];
     let position = words.iter().skip(1).position(|word| word == unexpected)? + 1;
     if unexpected.starts_with('-') || !takes_command.contains(&words.first()?.as_str()) {
         return None;

@@ -6,6 +6,8 @@ use anyhow::{Result, bail};
 use sweetspot_report::{
     Text, measurement_csv, measurement_json, measurement_markdown, measurement_text,
 };
+use sweetspot_session::SessionError;
+use sweetspot_session::calibrate::load_calibrations;
 use sweetspot_session::measure::{
     MeasureRequest, Measurement, Recording, RunMeasurement, RunWindow, StopReason, measure, series,
 };
@@ -113,6 +115,7 @@ fn request(args: MeasureArgs, keep_stdout: bool) -> Result<MeasureRequest> {
         method: args.method,
         host: args.meters.host,
         meters: args.meters.meter,
+        calibrations: load_calibrations(&args.meters.calibration).map_err(SessionError::from)?,
         energy_of: args.energy_of,
         keep_stdout,
         ..MeasureRequest::new(args.cmd)

@@ -3,13 +3,13 @@
 use anyhow::{Result, bail};
 use sweetspot_decide::{NoChoice, Objective};
 use sweetspot_report::{
-    Grouping, ReportExtras, StudyView, figures, group_study, report_json, report_markdown,
-    report_text, study_csv, study_html,
+    Grouping, ReportExtras, StudyView, Text, figures, group_study, own_reproduction_text,
+    report_json, report_markdown, report_text, study_csv, study_html,
 };
 use sweetspot_study::{Axis, EnergyOf, Store};
 
 use crate::args::ReportArgs;
-use crate::documents::{Content, Documents, FigureFolder, Format, timelines};
+use crate::documents::{Content, Documents, FigureFolder, Format, reproduction, timelines};
 use crate::exit::Outcome;
 use crate::next_step::{after_study, flags_beyond};
 use crate::sweep::advice;
@@ -53,7 +53,9 @@ pub fn run(args: &ReportArgs) -> Result<Outcome> {
         true => timelines(&store, &view, &args.run),
         false => Vec::new(),
     };
+    let own = reproduction(&outline, &study)?;
     let extras = ReportExtras {
+        reproduction: own.as_ref(),
         outline: Some(&outline),
         timelines: &timelines,
         grouped: grouped.as_ref(),
@@ -62,7 +64,9 @@ pub fn run(args: &ReportArgs) -> Result<Outcome> {
     let written = documents.write(
         Content::default()
             .text(|| {
-                report_text(&study, &criteria, grouped.as_ref())
+                let own = own.as_ref().map(|own| own_reproduction_text(own, &[]));
+                own.map_or_else(Text::default, |own| own + Text::empty_line())
+                    + report_text(&study, &criteria, grouped.as_ref())
                     + advice(&study, &criteria, Some(&store))
             })
             .next_step(Some(after_study(

@@ -16,6 +16,9 @@ use crate::exit::Outcome;
 /// Runs `sweetspot reproduce`.
 pub fn run(args: &ReproduceArgs) -> Result<Outcome> {
     args.profiles.use_folder()?;
+    if args.own.on_this_gpu {
+        return crate::reproduce_on_gpu::run(args);
+    }
     let documents = Documents::open(args.export.requested())?;
     let threads = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
     let Some(study) = reproduce(&args.name, args.seed, threads)? else {

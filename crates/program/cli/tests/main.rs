@@ -11,6 +11,7 @@ mod host;
 mod pseudo_terminal;
 
 mod budget;
+mod calibrate;
 mod clients;
 mod config;
 mod control_characters;

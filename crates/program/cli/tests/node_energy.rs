@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::common::{sweetspot, text};
 
-fn example(name: &str) -> String {
+pub fn example(name: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../docs/examples");
     path.join(name).to_string_lossy().into_owned()
 }
@@ -20,7 +20,7 @@ fn on_node(folder: &Path, more: &[&str], script: &str) -> std::process::Output {
 }
 
 /// The lines of the node's true energies: time in seconds, energy at the wall, energy of the GPUs.
-fn truth(folder: &Path) -> Vec<[f64; 3]> {
+pub fn truth(folder: &Path) -> Vec<[f64; 3]> {
     let text = std::fs::read_to_string(folder.join("truth.csv")).unwrap();
     let rows = text.lines().skip(1).map(|line| {
         let mut numbers = line.split(',').map(|number| number.parse::<f64>().unwrap());

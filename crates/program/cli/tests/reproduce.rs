@@ -1,6 +1,7 @@
 //! `sweetspot reproduce`.
 
 mod multi_gpu;
+mod on_gpu;
 mod profiles;
 
 use std::collections::HashMap;

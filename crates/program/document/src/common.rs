@@ -14,6 +14,8 @@ use serde::{Serialize, Serializer};
 pub struct SchemaName(&'static str);
 
 impl SchemaName {
+    /// A sensor that was compared with a meter.
+    pub const CALIBRATE: Self = Self("sweetspot.calibrate/1");
     /// Several studies, compared with the first.
     pub const COMPARE: Self = Self("sweetspot.compare/1");
     /// A named counter of the service.
@@ -36,6 +38,8 @@ impl SchemaName {
     pub const REPLAY: Self = Self("sweetspot.replay/1");
     /// A published study and its reproduction.
     pub const REPRODUCE: Self = Self("sweetspot.reproduce/1");
+    /// A published study on the user's own GPUs.
+    pub const REPRODUCE_ON_GPU: Self = Self("sweetspot.reproduce-on-gpu/1");
     /// Measured runs of a command.
     pub const RUN: Self = Self("sweetspot.run/1");
     /// A study: its configurations and their measured results.

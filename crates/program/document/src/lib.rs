@@ -13,6 +13,7 @@
 )]
 
 pub mod budget;
+pub mod calibrate;
 pub mod common;
 pub mod compare;
 pub mod counter;
@@ -28,6 +29,7 @@ pub mod recommendation;
 pub mod replay;
 pub mod report;
 pub mod reproduce;
+pub mod reproduce_on_gpu;
 pub mod schema;
 pub mod serving;
 pub mod study;

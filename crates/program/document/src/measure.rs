@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::calibrate::Calibration;
 use crate::common::{EnergyOf, Machine, Named, SchemaName, Summary};
 use crate::node::{HostEnergy, NodeEnergy};
 use crate::serving::Serving;
@@ -194,6 +195,9 @@ pub struct DeviceEnergy {
     /// Why the energy of the device is unknown; absent if it is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
+    /// The calibration that was applied to all energies of the device; absent if there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub calibration: Option<Calibration>,
     /// What limited the load on the device; absent if nothing is known about it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limits: Option<LoadLimits>,

@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use crate::common::SchemaName;
 use crate::{
-    budget, compare, counter, devices, doctor, fit, hold, live, measure, network, replay, report,
-    reproduce, study, tune,
+    budget, calibrate, compare, counter, devices, doctor, fit, hold, live, measure, network,
+    replay, report, reproduce, reproduce_on_gpu, study, tune,
 };
 
 /// The JSON Schema of a document, with the name of its file in `docs/schemas/`.
@@ -23,6 +23,7 @@ pub struct DocumentSchema {
 pub fn document_schemas() -> Vec<DocumentSchema> {
     vec![
         schema_of::<budget::Budget>("budget", SchemaName::BUDGET),
+        schema_of::<calibrate::Calibrate>("calibrate", SchemaName::CALIBRATE),
         schema_of::<compare::Compare>("compare", SchemaName::COMPARE),
         schema_of::<counter::Counter>("counter", SchemaName::COUNTER),
         schema_of::<devices::Devices>("devices", SchemaName::DEVICES),
@@ -35,6 +36,10 @@ pub fn document_schemas() -> Vec<DocumentSchema> {
         schema_of::<replay::Replay>("replay", SchemaName::REPLAY),
         schema_of::<report::Report>("report", SchemaName::STUDY),
         schema_of::<reproduce::Reproduction>("reproduce", SchemaName::REPRODUCE),
+        schema_of::<reproduce_on_gpu::ReproductionOnGpu>(
+            "reproduce-on-gpu",
+            SchemaName::REPRODUCE_ON_GPU,
+        ),
         schema_of::<study::Study>("study", SchemaName::STUDY),
         schema_of::<tune::Tuning>("tune", SchemaName::TUNE),
     ]

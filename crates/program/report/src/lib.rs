@@ -19,6 +19,7 @@
 
 mod analysis;
 mod budget;
+mod calibrate;
 mod compare;
 mod devices;
 mod doctor;
@@ -44,6 +45,7 @@ pub use analysis::groups::{GroupedMeans, Grouping, GroupingError, group_study};
 pub use analysis::recommendation::{recommendation, suggested_runs};
 pub use analysis::view::StudyView;
 pub use budget::{budget_json, budget_text};
+pub use calibrate::{calibrate_json, calibrate_text};
 pub use compare::{
     ComparedQuantity, RelativeDifference, StudyComparison, compare_csv, compare_html, compare_json,
     compare_markdown, compare_text,
@@ -65,8 +67,8 @@ pub use network::{
 pub use replay::{replay_csv, replay_figures, replay_json, replay_markdown, replay_text};
 pub use report::{report_json, report_markdown, report_text};
 pub use reproduce::{
-    reproduction_csv, reproduction_json, reproduction_markdown, reproduction_summary,
-    reproduction_text,
+    own_reproduction_json, own_reproduction_markdown, own_reproduction_text, reproduction_csv,
+    reproduction_json, reproduction_markdown, reproduction_summary, reproduction_text,
 };
 pub use settings::configuration_text;
 pub use simulate::{deviations_summary, deviations_text, profiles_text};

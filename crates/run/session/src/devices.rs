@@ -9,7 +9,7 @@ use sweetspot_hosts::{CAP_FIX, ENERGY_FIX, HostPart, open_host_tree};
 use sweetspot_quantity::Seconds;
 
 use crate::SessionError;
-use crate::host::{Gpu, all_gpus, open_host, reject_lost, select};
+use crate::host::{Gpu, all_gpus, descriptors, open_host, reject_lost, select};
 
 /// A sensor of a device, with its present value and its observed update period.
 #[derive(Clone, Debug, PartialEq)]
@@ -121,6 +121,17 @@ pub fn devices(selector: Option<&str>) -> Result<ListedDevices, SessionError> {
         devices: reports,
         lost: lost.iter().map(name).collect(),
     })
+}
+
+/// The descriptors of the working GPUs that a selector names.
+pub fn gpu_descriptors(selector: Option<&str>) -> Result<Vec<Descriptor>, SessionError> {
+    let gpus = select(
+        all_gpus(open_host()?.as_ref())?,
+        selector,
+        MigSlices::Exclude,
+    )?;
+    reject_lost(&gpus)?;
+    Ok(descriptors(&gpus))
 }
 
 /// The index and identity of every whole GPU of this machine.

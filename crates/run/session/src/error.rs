@@ -4,6 +4,7 @@ use sweetspot_virtual_time::SimulationError;
 use sweetspot_workload::WorkloadError;
 
 use crate::budget::BudgetError;
+use crate::calibrate::CalibrateError;
 use crate::hold::HoldError;
 use crate::host::DevicesError;
 use crate::measure::MeasureError;
@@ -37,6 +38,9 @@ pub enum SessionError {
     /// `budget` cannot keep the budget.
     #[error(transparent)]
     Budget(#[from] BudgetError),
+    /// A sensor cannot be calibrated, or a calibration cannot be applied.
+    #[error(transparent)]
+    Calibrate(#[from] CalibrateError),
     /// A power meter cannot be used.
     #[error(transparent)]
     Meter(#[from] sweetspot_hosts::MeterError),

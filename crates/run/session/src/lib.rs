@@ -15,6 +15,7 @@
 )]
 
 pub mod budget;
+pub mod calibrate;
 pub mod hold;
 pub mod measure;
 pub mod slurm_job;
@@ -35,7 +36,8 @@ mod sweep;
 mod tune;
 
 pub use devices::{
-    DeviceReport, HostPartReport, ListedDevices, SensorReport, devices, gpu_ids, host_parts,
+    DeviceReport, HostPartReport, ListedDevices, SensorReport, devices, gpu_descriptors, gpu_ids,
+    host_parts,
 };
 pub use doctor::{Check, CheckResult, doctor};
 pub use error::SessionError;

@@ -29,6 +29,9 @@ pub enum PapersError {
     /// A simulation cannot be run.
     #[error(transparent)]
     Simulation(#[from] SimulationError),
+    /// The study has no plan for a GPU of the user.
+    #[error(transparent)]
+    OwnPlan(#[from] crate::OwnPlanError),
     /// A workload of the published study cannot be simulated.
     #[error("{workload}: {reason}")]
     Workload {

@@ -21,6 +21,7 @@ mod deviations;
 mod error;
 mod fingerprint;
 mod held_out;
+mod on_gpu;
 mod origin;
 mod parameter;
 mod profiles;
@@ -36,6 +37,10 @@ pub use deviations::{
 pub use error::PapersError;
 pub use fingerprint::ProfileFingerprint;
 pub use held_out::{StoredFit, deviations_of, is_held_out, stored_fits};
+pub use on_gpu::{
+    OwnBest, OwnChange, OwnComparison, OwnOrigin, OwnPlan, OwnPlanError, OwnRow, PlanOptions,
+    compare_own, plan_for,
+};
 pub use origin::{OriginCounts, ValueOrigin};
 pub use parameter::{Parameter, ParameterProfile, ParameterValue};
 pub use profiles::Profiles;

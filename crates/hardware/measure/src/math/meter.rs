@@ -7,14 +7,19 @@
 //! the averaging are part of the energy's interval.
 
 mod alignment;
+mod calibration;
 mod counter;
 mod energy;
 mod fast_power;
+mod line_fit;
 mod samples;
 #[cfg(test)]
 mod tests;
 
 pub use alignment::Alignment;
+pub use calibration::{
+    CalibrationError, CalibrationFit, CalibrationLine, CalibrationPower, calibrate,
+};
 pub use energy::{MeterCheck, MeterEnergy, MeterEnergyError, MeterMethod, meter_energy};
 pub use fast_power::FastPower;
 pub use samples::{MeterBehaviour, meter_behaviour};

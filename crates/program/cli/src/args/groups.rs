@@ -10,7 +10,7 @@ use super::Cli;
 /// hidden must be in one of them.
 pub(super) const GROUPS: [(&str, &[&str]); 6] = [
     ("Start", &["doctor", "devices", "top"]),
-    ("Measure", &["measure", "counter", "network"]),
+    ("Measure", &["measure", "counter", "calibrate", "network"]),
     ("Optimise", &["tune", "sweep", "run", "hold", "budget"]),
     ("Look at results", &["report", "compare", "study"]),
     (

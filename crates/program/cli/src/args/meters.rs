@@ -15,4 +15,9 @@ pub struct MeterArgs {
     /// prometheus:URL#METRIC, sweetspot://HOST:PORT[/GPU]. Repeat it for a machine with several supplies: their energies are added.
     #[arg(long, value_name = "SPEC|NAME")]
     pub meter: Vec<String>,
+
+    /// Correct the energy of a GPU or of the host by a calibration, by the name that `sweetspot calibrate` stored it
+    /// under. Repeat it for several devices.
+    #[arg(long, value_name = "NAME")]
+    pub calibration: Vec<String>,
 }

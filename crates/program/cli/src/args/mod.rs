@@ -1,6 +1,7 @@
 //! Flags and their help texts: one file for each command, and `shared` for flags that several commands have.
 
 mod budget;
+mod calibrate;
 mod compare;
 mod counter;
 mod devices;
@@ -35,6 +36,7 @@ use crate::log::parse_level;
 use crate::terminal::ColorWhen;
 
 pub use budget::{BudgetArgs, BudgetCommand, BudgetOf};
+pub use calibrate::CalibrateArgs;
 pub use compare::CompareArgs;
 pub use counter::{CounterArgs, CounterCommand, MonitorArgs, TopArgs};
 pub use devices::DevicesArgs;
@@ -96,9 +98,10 @@ pub enum Command {
     Sweep(Box<SweepArgs>),
     Simulate(SimulateArgs),
     Fit(FitArgs),
-    Reproduce(ReproduceArgs),
+    Reproduce(Box<ReproduceArgs>),
     SimWorkload(SimWorkloadArgs),
     Measure(Box<MeasureArgs>),
+    Calibrate(Box<CalibrateArgs>),
     Run(Box<RunArgs>),
     Hold(Box<HoldArgs>),
     Budget(Box<BudgetArgs>),

@@ -188,6 +188,10 @@ pub struct SweepArgs {
     #[command(flatten)]
     pub training: TrainingArgs,
 
+    /// What the study reproduces: PAPER:NETWORK:GPU; `reproduce --on-this-gpu` gives it.
+    #[arg(long, value_name = "PAPER", hide = true)]
+    pub reproduces: Option<String>,
+
     /// Store the study in this new folder [default: studies/NAME].
     #[arg(long, value_name = "FOLDER", help_heading = "Study")]
     pub study: Option<PathBuf>,
@@ -197,7 +201,7 @@ pub struct SweepArgs {
         "file", "device", "power_cap", "core_clock", "memory_clock", "cpu_power_cap", "gpus", "axis", "reference",
         "order", "warmup", "settle", "cool_to", "timeout", "window", "progress", "metrics", "method",
         "seed", "simulate", "node", "network", "train", "infer", "conv_algorithm", "dataset", "batch", "items",
-        "energy_of", "meter", "host", "study", "no_samples", "write_study", "cmd", "strategy", "evaluations", "prior",
+        "energy_of", "meter", "host", "calibration", "study", "no_samples", "write_study", "cmd", "strategy", "evaluations", "prior",
     ])]
     pub resume: Option<PathBuf>,
 

@@ -81,6 +81,18 @@ impl<'a> Content<'a> {
         })
     }
 
+    /// Sets another JSON document in place of the one so far.
+    pub fn replacing_json<T: Serialize>(mut self, json: impl FnOnce() -> T + 'a) -> Self {
+        drop(self.renderer(Format::Json));
+        self.json(json)
+    }
+
+    /// Sets another Markdown document in place of the one so far.
+    pub fn replacing_markdown(mut self, markdown: impl FnOnce() -> String + 'a) -> Self {
+        drop(self.renderer(Format::Markdown));
+        self.markdown(markdown)
+    }
+
     /// Sets the renderer of the CSV document.
     pub fn csv<E: Into<anyhow::Error>>(self, csv: impl FnOnce() -> Result<String, E> + 'a) -> Self {
         self.with_renderer(Format::Csv, || csv().map_err(Into::into))

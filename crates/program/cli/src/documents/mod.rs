@@ -18,7 +18,7 @@ use crate::messages::{print_error, print_warning};
 
 pub use content::{Content, Format};
 pub use figures::FigureFolder;
-pub use study::{study_content, timelines};
+pub use study::{reproduction, study_content, timelines};
 pub use target::{Document, WriteError, print, print_unchanged};
 
 use content::Rendered;

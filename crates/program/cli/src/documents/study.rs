@@ -1,11 +1,13 @@
 //! The documents of a study.
 
+use anyhow::Result;
 use sweetspot_decide::Criteria;
+use sweetspot_papers::{OwnComparison, PapersError};
 use sweetspot_report::{
     ReportExtras, StudyView, Timeline, runs_to_show, study_csv, study_html, study_json,
     study_markdown,
 };
-use sweetspot_study::{Store, Study, read_samples};
+use sweetspot_study::{Outline, Store, Study, read_samples};
 
 use crate::messages::print_warning;
 
@@ -26,13 +28,25 @@ pub fn study_content<'a>(
                 return Ok(study_html(study, criteria, &ReportExtras::default()));
             };
             let outline = store.outline()?;
+            let own = reproduction(&outline, study)?;
             let extras = ReportExtras {
+                reproduction: own.as_ref(),
                 outline: Some(&outline),
                 timelines: &timelines(store, &StudyView::new(study, criteria), &[]),
                 grouped: None,
             };
             Ok(study_html(study, criteria, &extras))
         })
+}
+
+/// The paper that a study reproduces beside it; `None` if it reproduces none.
+pub fn reproduction(outline: &Outline, study: &Study) -> Result<Option<OwnComparison>> {
+    let Some(origin) = &outline.definition.reproduces else {
+        return Ok(None);
+    };
+    let origin = origin.parse().map_err(PapersError::from)?;
+    let own = crate::reproduce_on_gpu::compare(&origin, study, outline.definition.seed())?;
+    Ok(Some(own))
 }
 
 /// The largest file of sensor readings that is drawn; drawing more would take too long.

@@ -55,6 +55,8 @@ pub fn read_definition(args: &SweepArgs) -> Result<Definition> {
         energy_of: args.energy_of,
         meter: (!args.meters.meter.is_empty()).then(|| args.meters.meter.clone()),
         host: args.meters.host.then_some(true),
+        calibration: (!args.meters.calibration.is_empty()).then(|| args.meters.calibration.clone()),
+        reproduces: args.reproduces.clone(),
         repeat: args.repeat,
         until: args.until,
         at_most: args.at_most,

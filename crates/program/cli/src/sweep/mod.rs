@@ -85,11 +85,7 @@ fn start_sweep(args: &SweepArgs, sweep: &Sweep, documents: &Documents) -> Result
     }
     report_prior_studies(args, sweep);
     let result = run_sweep(args, sweep, store.as_mut(), documents);
-    if let Some(store) = store
-        && is_without_use(&store, &sweep.outline)
-    {
-        let _ = store.delete();
-    }
+    store.and_then(|store| delete_if_empty(store, &sweep.outline));
     result
 }
 
@@ -186,13 +182,49 @@ pub fn check_read_only(outline: &Outline, read_only_flag: bool) -> Result<()> {
     }
 }
 
-/// Runs a sweep, stores its runs, and writes its documents.
-fn run_sweep(
+/// How a sweep ended.
+pub enum SweepEnd {
+    /// All runs were made; the study is stored in the store, if there is one.
+    Finished(Box<Study>, Option<Store>),
+    /// Nothing was to be run, or the sweep was interrupted.
+    Unfinished(Outcome),
+}
+
+/// Creates the study that the flags define and makes its runs, for a command that shows the result in its own way.
+pub fn run_to_study(args: &SweepArgs) -> Result<SweepEnd> {
+    let definition = read_definition(args)?;
+    let sweep = crate::slurm::prepare(args, &definition)?;
+    if args.dry_run {
+        print(plan_text(&sweep.outline, &sweep.estimate(), 0))?;
+        return Ok(SweepEnd::Unfinished(Outcome::DONE));
+    }
+    let mut store = create_store(args, &sweep)?;
+    for note in &sweep.notes {
+        print_note(note);
+    }
+    let made = make_runs(args, &sweep, Some(&mut store));
+    let store = delete_if_empty(store, &sweep.outline);
+    Ok(match made? {
+        Ok(study) => SweepEnd::Finished(Box::new(study), store),
+        Err(outcome) => SweepEnd::Unfinished(outcome),
+    })
+}
+
+/// Deletes a study without runs, which is of no use; otherwise returns it.
+fn delete_if_empty(store: Store, outline: &Outline) -> Option<Store> {
+    if is_without_use(&store, outline) {
+        let _ = store.delete();
+        return None;
+    }
+    Some(store)
+}
+
+/// Makes the runs of a sweep. The inner error is the outcome of a sweep that was interrupted.
+fn make_runs(
     args: &SweepArgs,
     sweep: &Sweep,
     mut store: Option<&mut Store>,
-    documents: &Documents,
-) -> Result<Outcome> {
+) -> Result<Result<Study, Outcome>> {
     let cores = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
     // Simulated GPUs need no permission.
     let guard = match sweep.outline.definition.command {
@@ -209,11 +241,27 @@ fn run_sweep(
         .criteria_for(&sweep.outline.definition, args.prefer)?;
     // Whoever resumes a sweep knows how long it takes.
     let asks = !args.yes && args.resume.is_none();
-    let mut display = ProgressDisplay::new(criteria.clone(), asks);
+    let mut display = ProgressDisplay::new(criteria, asks);
     let study = sweep.run(store.as_deref_mut(), &options, &mut display);
     display.clear_bar();
-    let study = match study {
-        Err(error) => return report_unfinished(error, store.as_deref(), &sweep.outline),
+    match study {
+        Err(error) => report_unfinished(error, store.as_deref(), &sweep.outline).map(Err),
+        Ok(study) => Ok(Ok(study)),
+    }
+}
+
+/// Runs a sweep, stores its runs, and writes its documents.
+fn run_sweep(
+    args: &SweepArgs,
+    sweep: &Sweep,
+    mut store: Option<&mut Store>,
+    documents: &Documents,
+) -> Result<Outcome> {
+    let criteria = args
+        .criteria
+        .criteria_for(&sweep.outline.definition, args.prefer)?;
+    let study = match make_runs(args, sweep, store.as_deref_mut())? {
+        Err(outcome) => return Ok(outcome),
         Ok(study) => study,
     };
     // The runs are done and stored: a problem with the file of values or the length of a training does not lose them.

@@ -34,6 +34,7 @@ fn read_and_report(folder: &Path) {
         outline: outline.as_ref().ok(),
         timelines: &[],
         grouped: None,
+        reproduction: None,
     };
     let _ = study_html(&study, &criteria, &extras);
 }

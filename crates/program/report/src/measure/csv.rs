@@ -3,6 +3,8 @@
 use sweetspot_quantity::{Joules, Watts};
 use sweetspot_session::measure::Measurement;
 
+use super::text::method_text;
+
 /// Writes a line for each device of each run, and one for all devices.
 pub fn measurement_csv(measurement: &Measurement) -> Result<String, csv::Error> {
     let mut writer = csv::Writer::from_writer(Vec::new());
@@ -44,7 +46,12 @@ pub fn measurement_csv(measurement: &Measurement) -> Result<String, csv::Error> 
                 Ok(measured) => {
                     let energy = &measured.energy;
                     let known = Some((energy.value, energy.interval95));
-                    line(id, known, Some(energy.power()), &energy.method.to_string())
+                    line(
+                        id,
+                        known,
+                        Some(energy.power()),
+                        &method_text(device, &energy.method.to_string()),
+                    )
                 }
                 Err(_) => line(id, None, None, ""),
             })?;

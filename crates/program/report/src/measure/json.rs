@@ -15,6 +15,7 @@ use sweetspot_document::node::HostEnergy;
 use super::node::node_json;
 use super::serving::serving_json;
 use super::text::over_runs;
+use crate::calibrate::calibration_json;
 use crate::study::summary;
 
 /// Makes the document of a measurement: one run as an object; several as such objects under `runs`, with a summary.
@@ -138,6 +139,7 @@ fn device(device: &DeviceRun, run: &RunMeasurement) -> document::DeviceEnergy {
             .ok()
             .map(|measured| measured_json(measured, covered)),
         problem: measured.err().map(ToString::to_string),
+        calibration: device.calibration.as_ref().map(calibration_json),
         limits: device.limit.is_known().then(|| limits_json(&device.limit)),
     }
 }

@@ -2,6 +2,7 @@
 
 use maud::{Markup, html};
 use sweetspot_decide::Criteria;
+use sweetspot_papers::OwnComparison;
 use sweetspot_quantity::Ratio;
 use sweetspot_stats::Summary;
 use sweetspot_study::{Axis, Outline, Point, Study};
@@ -13,6 +14,7 @@ use crate::analysis::ranges::{BetterRanges, better_ranges};
 use crate::analysis::view::StudyView;
 use crate::figure::{Timeline, number};
 use crate::html::{change_cell, contents, figures, page, table};
+use crate::reproduce::own_reproduction_html;
 use crate::settings::heading;
 use crate::study::batches::whole_batch_tables;
 use crate::study::{failures, node_warning, shortfalls, title};
@@ -27,6 +29,8 @@ pub struct ReportExtras<'a> {
     pub timelines: &'a [Timeline],
     /// The means along an axis; `None` if the user did not request them.
     pub grouped: Option<&'a GroupedMeans>,
+    /// The paper that the study reproduces; `None` if it reproduces none.
+    pub reproduction: Option<&'a OwnComparison>,
 }
 
 /// Makes the HTML page of a study.
@@ -53,6 +57,7 @@ pub fn study_html(study: &Study, criteria: &Criteria, extras: &ReportExtras<'_>)
             (results(&view))
             (ranges(&view))
         }
+        @if let Some(own) = extras.reproduction { (own_reproduction_html(own)) }
         @if let Some(grouped) = extras.grouped { (groups(&view, grouped)) }
         @if !drawn.is_empty() { h2 { "Figures" } }
         (figures(&drawn))

@@ -9,6 +9,8 @@ use sweetspot_measure::math::{
 use sweetspot_quantity::{Joules, Seconds};
 use sweetspot_workload::CommandExit;
 
+use crate::calibrate::{calibration_of, range_warnings};
+
 use super::limits::load_limit;
 use super::result::{
     DeviceRun, IdleEnergy, Measurement, PhaseSummary, RunMeasurement, SloResult, TotalEnergy,
@@ -31,7 +33,7 @@ pub fn evaluate(
         .iter()
         .map(|one| EnergyEstimator::new(&one.trace))
         .collect();
-    let idle = idle.and_then(|span| idle_energy(request, &estimators, &span));
+    let idle = idle.and_then(|span| idle_energy(request, devices, &estimators, &span));
     let runs = runs
         .iter()
         .map(|run| evaluate_run(request, devices, recorded, &estimators, run, idle.as_ref()).0)
@@ -92,13 +94,16 @@ pub fn evaluate_with_others(
     let others = others.iter().zip(of_others);
     let others = others.map(|(device, (recorded, estimator))| {
         let energy = window_energy(request, estimator, &window);
-        DeviceRun {
+        let other = DeviceRun {
             device: device.clone(),
             limit: load_limit(recorded, &energy, &window),
             energy,
+            calibration: None,
+            sensor_power: None,
             phases: None,
             phase_times: Vec::new(),
-        }
+        };
+        other.calibrated(&request.calibrations)
     });
     (measured, others.collect())
 }
@@ -123,13 +128,20 @@ pub(super) fn window_energy(
 /// The energy of the idle devices in a time span; `None` if it is unknown for one of them.
 fn idle_energy(
     request: &MeasureRequest,
+    devices: &[Descriptor],
     estimators: &[EnergyEstimator<'_>],
     span: &Span,
 ) -> Option<IdleEnergy> {
     let parts: Option<Vec<_>> = estimators
         .iter()
-        .map(|estimator| estimator.energy(span, request.method).ok())
-        .map(|energy| energy.map(|energy| (energy.value, energy.interval95)))
+        .zip(devices)
+        .map(|(estimator, device)| {
+            let mut energy = estimator.energy(span, request.method).ok()?;
+            if let Some(calibration) = calibration_of(&request.calibrations, &device.id) {
+                calibration.correct_energy(&mut energy);
+            }
+            Some((energy.value, energy.interval95))
+        })
         .collect();
     Some(IdleEnergy {
         time: span.length(),
@@ -169,18 +181,22 @@ fn evaluate_run(
             let phases = reports.phases_of(index, devices.len());
             let times = phases.map(|phases| Timeline::new(phases, &window).phase_times());
             let energy = window_energy(request, estimator, &window);
-            DeviceRun {
+            let run = DeviceRun {
                 device: device.clone(),
                 limit: load_limit(recorded, &energy, &window),
                 energy,
+                calibration: None,
+                sensor_power: None,
                 phases: phases.map(|phases| estimator.phases(phases, &window)),
                 phase_times: times.unwrap_or_default(),
-            }
+            };
+            run.calibrated(&request.calibrations)
         })
         .collect();
     for device in &device_runs {
         warnings.extend(device_warnings(device, &window));
     }
+    warnings.extend(range_warnings(&device_runs));
     let energy = total_energy(&device_runs, &window);
     if request.metrics.is_some() && !run.reports.has_metrics() {
         warnings.push(

@@ -43,6 +43,7 @@ use sweetspot_workload::{
     WorkloadError,
 };
 
+use crate::calibrate::{Calibration, reject_other_devices};
 use crate::host::{Gpu, all_gpus, descriptors, host_energy_parts, open_host, reject_lost, select};
 use crate::node::NodeMeters;
 use crate::observer::Observer;
@@ -97,6 +98,8 @@ pub struct MeasureRequest {
     pub host: bool,
     /// The meters of the whole machine, by name or spec.
     pub meters: Vec<String>,
+    /// The calibrations of sensors to apply.
+    pub calibrations: Vec<Calibration>,
     /// Whose energy is compared and counted per item.
     pub energy_of: EnergyOf,
 }
@@ -125,6 +128,7 @@ impl MeasureRequest {
             timeout: None,
             host: false,
             meters: Vec::new(),
+            calibrations: Vec::new(),
             energy_of: EnergyOf::JobGpus,
         }
     }
@@ -203,6 +207,7 @@ pub(crate) fn measure_on(
         false => Vec::new(),
     };
     let host_devices = descriptors(&host);
+    reject_other_devices(&request.calibrations, devices.iter().chain(&host_devices))?;
     let mut meters = NodeMeters::open(&request.meters)?;
     if request.method == MethodChoice::Counter
         && let Some(without) = devices

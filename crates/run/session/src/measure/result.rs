@@ -17,6 +17,7 @@ use super::serving::ServingSummary;
 use super::whole::HostRun;
 use super::{Machine, RunWindow};
 use crate::NodeEnergy;
+use crate::calibrate::Calibration;
 use sweetspot_measure::math::Span;
 use sweetspot_study::EnergyOf;
 
@@ -58,6 +59,10 @@ pub struct DeviceRun {
     pub device: Descriptor,
     /// The device's energy in the measurement window, or why it is unknown.
     pub energy: Result<CheckedEnergy, String>,
+    /// The calibration that was applied to all its energies; `None` if there is none.
+    pub calibration: Option<Calibration>,
+    /// The mean power before the calibration was applied; `None` without one.
+    pub sensor_power: Option<Watts>,
     /// What limited the load on this device, and which knob works.
     pub limit: LoadLimit,
     /// The energy of each phase on this device, or why it is unknown; `None` if the command marked no phases.

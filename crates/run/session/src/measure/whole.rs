@@ -8,6 +8,7 @@ use super::MeasureRequest;
 use super::evaluate::{device_warnings, total_energy, window_energy};
 use super::limits::load_limit;
 use super::result::{DeviceRun, RunMeasurement, TotalEnergy};
+use crate::calibrate::range_warnings;
 use crate::node::node_energy;
 
 /// The energy of the processors and their memory in the measurement window of a run.
@@ -45,13 +46,16 @@ impl Surroundings<'_> {
                 .map(|(device, recorded)| {
                     let estimator = EnergyEstimator::new(&recorded.trace);
                     let energy = window_energy(request, &estimator, &run.window);
-                    DeviceRun {
+                    let part = DeviceRun {
                         device: device.clone(),
                         limit: load_limit(recorded, &energy, &run.window),
                         energy,
+                        calibration: None,
+                        sensor_power: None,
                         phases: None,
                         phase_times: Vec::new(),
-                    }
+                    };
+                    part.calibrated(&request.calibrations)
                 })
                 .collect();
             run.warnings.extend(
@@ -59,6 +63,7 @@ impl Surroundings<'_> {
                     .iter()
                     .flat_map(|part| device_warnings(part, &run.window)),
             );
+            run.warnings.extend(range_warnings(&parts));
             let energy = total_energy(&parts, &run.window);
             run.host = Some(HostRun { parts, energy });
         }

@@ -134,7 +134,10 @@ impl Sweep {
             return changed("the GPUs differ from those of the study");
         }
         if now.outline.fingerprint != outline.fingerprint {
-            return changed("the profiles of GPU, node or workload have changed");
+            return changed(match &outline.definition.command {
+                Some(_) => "the calibrations have changed",
+                None => "the profiles of GPU, node or workload have changed",
+            });
         }
         // The stored plan contains what its search has learnt from earlier studies, even if they no longer exist.
         let without_earlier = |plan: &Plan| {

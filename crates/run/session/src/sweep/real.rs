@@ -8,6 +8,7 @@ use std::time::Duration;
 use sweetspot_device::{DeviceId, MigSlices, MonotonicClock};
 use sweetspot_measure::{MethodChoice, RunWindow, Sampler};
 use sweetspot_quantity::{Celsius, Seconds};
+use sweetspot_stats::Seed;
 use sweetspot_study::{
     Configuration, Definition, EnergyOf, Outline, Plan, Point, RunRecord, Store, StoreError,
     Subject, SupportedKnobs, Task, WorkloadInfo, fill_placeholders, format_gpu_list, resolve_axes,
@@ -18,6 +19,7 @@ use sweetspot_workload::{Lease, MetricsSource, SignalSource, WorkloadError};
 use super::runner::SweepRunner;
 use super::{Backend, Sweep, SweepError, SweepOptions, SweepTime};
 use crate::SessionError;
+use crate::calibrate::{Calibration, load_calibrations, reject_other_devices};
 use crate::host::{
     Gpu, all_gpus, descriptors, descriptors_of, host_energy_parts, open_host, reopen_for_reading,
     select_working, settable_packages, visibility_variables,
@@ -78,6 +80,10 @@ impl RealSweep {
                 usual_parameters: Default::default(),
             },
         )?;
+        let request = measure_request(definition)?;
+        let all = gpus.iter().chain(&others).chain(&host);
+        let measured = descriptors_of(all);
+        reject_other_devices(&request.calibrations, measured.iter())?;
         let mut notes = resolved.notes;
         let has_meter = definition
             .meter
@@ -99,7 +105,7 @@ impl RealSweep {
             packages,
             host,
             meters: meters.map(|meters| Arc::new(Mutex::new(meters))),
-            request: measure_request(definition)?,
+            request,
             settle: duration(definition.settle()),
             cool_to: definition.cool_to,
             warmup: definition.warmup.unwrap_or(0),
@@ -126,7 +132,8 @@ impl RealSweep {
                 ..WorkloadInfo::default()
             },
         };
-        let (outline, prior) = Outline::new(definition, subject, plan, None)?;
+        let calibrated = fingerprint(&real.request.calibrations);
+        let (outline, prior) = Outline::new(definition, subject, plan, calibrated)?;
         Ok(Sweep {
             outline,
             prior,
@@ -330,6 +337,7 @@ fn measure_request(definition: &Definition) -> Result<MeasureRequest, SessionErr
         metrics: metrics.map(MetricsSource::new),
         progress: progress.map_err(|error| SweepError::Progress(error.to_string()))?,
         method: definition.method.unwrap_or_default(),
+        calibrations: load_calibrations(definition.calibration.as_deref().unwrap_or_default())?,
         keep_stdout: true,
         quiet: true,
         keep_output: true,
@@ -337,6 +345,14 @@ fn measure_request(definition: &Definition) -> Result<MeasureRequest, SessionErr
         timeout: definition.timeout.map(duration),
         ..MeasureRequest::new(Vec::new())
     })
+}
+
+/// A hash of the calibrations that are applied: a study is not continued with others. `None` without calibrations.
+fn fingerprint(calibrations: &[Calibration]) -> Option<u64> {
+    let mut all = calibrations.iter();
+    let first = Seed::new(0).label(&format!("{:?}", all.next()?));
+    let seed = all.fold(first, |seed, one| seed.label(&format!("{one:?}")));
+    Some(seed.get())
 }
 
 /// Converts a time to the standard library's type.

@@ -15,6 +15,7 @@ use sweetspot_study::{
 use sweetspot_workload::CommandExit;
 
 use crate::SessionError;
+use crate::calibrate::range_warnings;
 use crate::measure::{
     DeviceRun, MeasureRequest, MeasuredRun, PhaseSummary, RunMeasurement, TotalEnergy,
     evaluate_with_others, series,
@@ -89,6 +90,8 @@ impl UnfinishedRun {
             }),
             None => {
                 let (others, host) = others.split_at(others.len() - self.host_parts);
+                record.warnings.extend(range_warnings(others));
+                record.warnings.extend(range_warnings(host));
                 let mut result = run_result(&measured, others, host);
                 if let Some(traces) = traces {
                     let warnings = add_node(&mut result, &traces, &recorded, &measured.window);
@@ -166,7 +169,10 @@ fn run_result(measured: &RunMeasurement, others: &[DeviceRun], host: &[DeviceRun
                 value: known.value,
                 interval95: Some(known.interval95),
             }),
-            method: known.map_or_else(|| "none".to_owned(), |known| known.method.to_string()),
+            method: known.map_or_else(
+                || "none".to_owned(),
+                |known| method_text(&known.method.to_string(), device),
+            ),
         }
     };
     let job = measured
@@ -199,6 +205,14 @@ fn run_result(measured: &RunMeasurement, others: &[DeviceRun], host: &[DeviceRun
         items: measured.items,
         phases: phase_results(measured),
         values: measured.values.clone(),
+    }
+}
+
+/// The method by which the energy of a device was measured, and its calibration.
+fn method_text(method: &str, device: &DeviceRun) -> String {
+    match &device.calibration {
+        Some(one) => format!("{method}, calibrated by {} of {}", one.name, one.date),
+        None => method.to_owned(),
     }
 }
 

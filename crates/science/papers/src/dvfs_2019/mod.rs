@@ -10,6 +10,7 @@ mod text_claims;
 
 pub use structure::{FrameworkConstants, StudyConstants};
 
+pub(crate) use boards::{BOARDS, RUNS};
 pub(crate) use deviations::{STUDY, compare};
-pub(crate) use reproduction::{PAPER, reproduce};
+pub(crate) use reproduction::{PAPER, SOURCE, reproduce};
 pub(crate) use structure::derive_workloads;

@@ -18,7 +18,7 @@ use crate::simulated_runs::SweepRunner;
 /// The name of the paper on the command line.
 pub const PAPER: &str = "dvfs-2019";
 /// The citation of the paper.
-const SOURCE: &str = "Z. Tang, Y. Wang, Q. Wang, X. Chu: The Impact of GPU DVFS on the Energy and Performance of Deep Learning: an Empirical Study. e-Energy 2019";
+pub const SOURCE: &str = "Z. Tang, Y. Wang, Q. Wang, X. Chu: The Impact of GPU DVFS on the Energy and Performance of Deep Learning: an Empirical Study. e-Energy 2019";
 
 /// The share of the energy that the best core clock saves.
 const SAVING: ValueKind = ValueKind::difference("energy_saving", "energy saved [%]", 100.0, 1);

@@ -20,7 +20,7 @@ pub const NETWORKS: [&str; 4] = ["resnet_gait", "cnn2d", "caffenet", "resnet_im"
 /// The batch sizes of the paper.
 pub const BATCHES: [u64; 3] = [64, 128, 256];
 /// The number of items of a run, which gives enough iterations to warm up the GPU.
-const ITEMS: u64 = 300 * 128;
+pub const ITEMS: u64 = 300 * 128;
 
 /// The time in seconds and the energy in joules of one step (forward or backward) of a batch.
 #[derive(Clone, Copy)]

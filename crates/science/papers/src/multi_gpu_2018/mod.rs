@@ -16,4 +16,6 @@ mod tables_6_9;
 const STUDY: &str = "multi_gpu_2018";
 
 pub(crate) use deviations::compare;
-pub(crate) use reproduction::{PAPER, reproduce};
+pub(crate) use jobs::{BATCHES, GPU_COUNTS, ITEMS, MAXWELL, NETWORKS, PASCAL};
+pub(crate) use reproduction::{PAPER, SOURCE, reproduce};
+pub(crate) use tables::read_whole_trainings;

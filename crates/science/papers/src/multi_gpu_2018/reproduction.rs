@@ -20,7 +20,7 @@ use crate::simulated_runs::SweepRunner;
 /// The name of the paper on the command line.
 pub const PAPER: &str = "multi-gpu-2018";
 /// The citation of the paper.
-const SOURCE: &str = "F. M. Castro, N. Guil, M. J. Marín-Jiménez, J. Pérez-Serrano, M. Ujaldón: Energy-based Tuning of Convolutional Neural Networks on Multi-GPUs. 2018";
+pub const SOURCE: &str = "F. M. Castro, N. Guil, M. J. Marín-Jiménez, J. Pérez-Serrano, M. Ujaldón: Energy-based Tuning of Convolutional Neural Networks on Multi-GPUs. 2018";
 
 /// The time of one step of a batch.
 const TIME: ValueKind = ValueKind::relative("time_s", "time of a batch [ms]", 1e3, 0);

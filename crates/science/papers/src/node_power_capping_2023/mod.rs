@@ -5,4 +5,5 @@ mod reproduction;
 pub mod tables;
 
 pub(crate) use deviations::compare;
-pub(crate) use reproduction::{PAPER, reproduce};
+pub(crate) use reproduction::{PAPER, SOURCE, objective, reproduce};
+pub(crate) use tables::read_node_facts;

@@ -12,7 +12,7 @@ use crate::{PapersError, Reproduction, ValueOrigin};
 /// The name of the paper on the command line.
 pub const PAPER: &str = "node-power-capping-2023";
 /// The citation of the paper.
-const SOURCE: &str = "G. Koszczał, J. Dobrosolski, M. Matuszek, P. Czarnul: Performance and Energy Aware Training of a Deep Neural Network in a Multi-GPU Environment with Power Capping. Euro-Par 2023 Workshops";
+pub const SOURCE: &str = "G. Koszczał, J. Dobrosolski, M. Matuszek, P. Czarnul: Performance and Energy Aware Training of a Deep Neural Network in a Multi-GPU Environment with Power Capping. Euro-Par 2023 Workshops";
 /// The name of the study, which selects the workload profiles.
 const STUDY: &str = "node_power_capping_2023";
 
@@ -79,7 +79,7 @@ pub fn reproduce(runner: &mut SweepRunner) -> Result<Reproduction, PapersError> 
 }
 
 /// The objective for a metric, by its name in table 1.
-fn objective(metric: &str) -> Objective {
+pub fn objective(metric: &str) -> Objective {
     match metric {
         "energy" => Objective::Energy,
         "edp" => Objective::Edp,

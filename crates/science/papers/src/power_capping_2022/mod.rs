@@ -7,4 +7,4 @@ pub mod tables;
 mod text_claims;
 
 pub(crate) use deviations::compare;
-pub(crate) use reproduction::{PAPER, reproduce};
+pub(crate) use reproduction::{PAPER, SOURCE, objective, reproduce};

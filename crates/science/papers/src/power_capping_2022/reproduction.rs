@@ -14,7 +14,7 @@ use crate::simulated_runs::{CapCurve, SweepRunner, joules};
 /// The name of the paper on the command line.
 pub const PAPER: &str = "power-capping-2022";
 /// The citation of the paper.
-const SOURCE: &str = "A. Krzywaniak, P. Czarnul, J. Proficz: GPU power capping for energy-performance trade-offs in training of Deep Convolutional Neural Networks for image recognition. ICCS 2022";
+pub const SOURCE: &str = "A. Krzywaniak, P. Czarnul, J. Proficz: GPU power capping for energy-performance trade-offs in training of Deep Convolutional Neural Networks for image recognition. ICCS 2022";
 
 /// The profile of each GPU of the paper, and the number of its table.
 pub const GPUS: [(&str, &str); 2] = [("quadro_rtx_6000", "2"), ("tesla_v100_sxm2_16gb", "3")];

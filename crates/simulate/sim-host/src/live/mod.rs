@@ -97,24 +97,30 @@ impl LiveGpu<'_> {
         self.state().energy()
     }
 
+    /// The share of the true power and energy that the sensors show; other than 1 by a simulated fault.
+    fn shown_share(&self) -> Ratio {
+        let faults = self.profile.faults.iter();
+        faults.fold(Ratio::new(1.0), |share, fault| share * fault.shown_share())
+    }
+
     /// The value of the energy counter; `None` if the GPU's generation has no counter.
     pub fn counter(&self) -> Option<Joules> {
         if !self.profile.sensors.has_energy_counter() {
             return None;
         }
         let faults = self.profile.faults.iter();
-        let counted = self.record.sensors.counter();
+        let counted = self.record.sensors.counter() * self.shown_share();
         Some(faults.fold(counted, |counted, fault| fault.wrap_counter(counted)))
     }
 
     /// The reading of the instantaneous power sensor: the mean over the sensor's short averaging time.
     pub fn instant_power(&self) -> Watts {
-        self.record.sensors.instant()
+        self.record.sensors.instant() * self.shown_share()
     }
 
     /// The mean power of the last second, as the averaging sensor shows it.
     pub fn average_power(&self) -> Watts {
-        self.record.sensors.average()
+        self.record.sensors.average() * self.shown_share()
     }
 
     /// The power that `nvmlDeviceGetPowerUsage` returns on this generation: averaged or instantaneous.
@@ -128,7 +134,14 @@ impl LiveGpu<'_> {
 
     /// The samples in the driver's buffer, oldest first.
     pub fn samples(&self) -> Vec<Sample> {
-        self.record.sensors.samples().collect()
+        let share = self.shown_share().get();
+        let samples = self.record.sensors.samples();
+        samples
+            .map(|sample| Sample {
+                watts: sample.watts * share,
+                ..sample
+            })
+            .collect()
     }
 
     /// The share of recent time in which kernels ran.

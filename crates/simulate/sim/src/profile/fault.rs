@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use sweetspot_device::{Knob, SensorKind};
-use sweetspot_quantity::{Joules, Seconds, Watts};
+use sweetspot_quantity::{Joules, Ratio, Seconds, Watts};
 
 use super::{Problem, check, problem};
 
@@ -24,6 +24,8 @@ pub struct Fault {
     limit: Option<Watts>,
     #[serde(skip_serializing_if = "Option::is_none")]
     every: Option<Seconds>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    gain: Option<Ratio>,
 }
 
 /// How a simulated fault spoils the readings of the use of a GPU's units (NVML's GPM).
@@ -48,6 +50,7 @@ enum FaultKind {
     StuckSensor,
     CounterWraps,
     BoardLimit,
+    SensorGain,
     NoThrottleTimes,
     ThrottleTimesReset,
     NoUnitUse,
@@ -67,6 +70,7 @@ impl Fault {
             at: None,
             limit: None,
             every: None,
+            gain: None,
         }
     }
 
@@ -108,6 +112,14 @@ impl Fault {
         Self {
             limit: Some(limit),
             ..Self::new(FaultKind::BoardLimit)
+        }
+    }
+
+    /// A fault that makes all sensors show this share of the true power and energy.
+    pub fn sensor_gain(gain: Ratio) -> Self {
+        Self {
+            gain: Some(gain),
+            ..Self::new(FaultKind::SensorGain)
         }
     }
 
@@ -164,6 +176,14 @@ impl Fault {
         }
     }
 
+    /// The share of the true power and energy that the sensors show with this fault.
+    pub fn shown_share(&self) -> Ratio {
+        match (self.kind, self.gain) {
+            (FaultKind::SensorGain, Some(gain)) => gain,
+            _ => Ratio::new(1.0),
+        }
+    }
+
     /// Whether the GPU no longer responds at this age.
     pub fn is_lost(&self, age: Seconds) -> bool {
         self.kind == FaultKind::Lost && self.after.is_some_and(|after| age >= after)
@@ -201,6 +221,7 @@ impl Fault {
             FaultKind::CounterWraps => vec![("at", self.at.is_some())],
             FaultKind::BoardLimit => vec![("limit", self.limit.is_some())],
             FaultKind::ThrottleTimesReset => vec![("every", self.every.is_some())],
+            FaultKind::SensorGain => vec![("gain", self.gain.is_some())],
             FaultKind::NoThrottleTimes
             | FaultKind::NoUnitUse
             | FaultKind::UnitUseInUse
@@ -219,6 +240,9 @@ impl Fault {
         }
         if let Some(every) = self.every {
             check::positive(&format!("fault.{index}.every"), every)?;
+        }
+        if let Some(gain) = self.gain {
+            check::positive(&format!("fault.{index}.gain"), gain)?;
         }
         match self.at {
             Some(at) => check::positive(&format!("fault.{index}.at"), at),

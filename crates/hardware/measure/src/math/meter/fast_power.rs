@@ -1,6 +1,7 @@
 //! The power of the devices whose sensors are fast, as one curve.
 
 use sweetspot_device::Moment;
+use sweetspot_quantity::{Joules, Ratio};
 
 use crate::math::{Span, Trace};
 
@@ -74,6 +75,21 @@ impl FastPower {
             self.begin,
             self.begin + sweetspot_quantity::Seconds::new(length),
         )
+    }
+
+    /// The energy of a time span, in which the power beyond the ends of the curve is that at the ends.
+    pub fn energy(&self, span: &Span) -> Joules {
+        let view = self.view(span.begin);
+        Joules::new(view.energy_until(span.length().get()) - view.energy_until(0.0))
+    }
+
+    /// Returns the curve with all powers multiplied by a factor.
+    pub fn scaled(self, factor: Ratio) -> Self {
+        let scale = |energy: f64| energy * factor.get();
+        Self {
+            energy: self.energy.into_iter().map(scale).collect(),
+            ..self
+        }
     }
 
     /// A view of the curve whose times are in seconds after `origin`.

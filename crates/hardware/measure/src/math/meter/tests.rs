@@ -8,10 +8,10 @@ use super::*;
 use crate::math::Span;
 
 /// Random numbers from a seed.
-struct Random(u64);
+pub(super) struct Random(pub u64);
 
 impl Random {
-    fn next(&mut self) -> f64 {
+    pub fn next(&mut self) -> f64 {
         self.0 = self
             .0
             .wrapping_mul(6364136223846793005)
@@ -19,7 +19,7 @@ impl Random {
         let mixed = (self.0 ^ (self.0 >> 33)).wrapping_mul(0xff51_afd7_ed55_8ccd);
         (mixed >> 11) as f64 / (1u64 << 53) as f64
     }
-    fn within(&mut self, low: f64, high: f64) -> f64 {
+    pub fn within(&mut self, low: f64, high: f64) -> f64 {
         low + (high - low) * self.next()
     }
     fn normal(&mut self) -> f64 {
@@ -28,11 +28,11 @@ impl Random {
 }
 
 /// A node: the power of its GPUs and of the whole at each millisecond.
-struct Node {
-    gpus: Vec<f64>,
-    total: Vec<f64>,
-    begin: f64,
-    end: f64,
+pub(super) struct Node {
+    pub gpus: Vec<f64>,
+    pub total: Vec<f64>,
+    pub begin: f64,
+    pub end: f64,
 }
 
 const MILLI: f64 = 0.001;
@@ -40,7 +40,7 @@ const LEAD: f64 = 6.0;
 
 impl Node {
     /// A job of `length` seconds that iterates on GPUs, with idle time before and after it, behind a supply with losses.
-    fn new(random: &mut Random, length: f64) -> Self {
+    pub fn new(random: &mut Random, length: f64) -> Self {
         let (begin, end) = (LEAD + random.next(), LEAD + 1.0 + length);
         let idle = random.within(40.0, 80.0);
         let busy = random.within(200.0, 700.0);
@@ -83,7 +83,7 @@ impl Node {
     }
 
     /// The GPUs' power every 20 ms, with noise.
-    fn fast(&self, random: &mut Random) -> FastPower {
+    pub fn fast(&self, random: &mut Random) -> FastPower {
         let curve = self.gpus.iter().enumerate().step_by(20);
         let curve = curve.map(|(index, power)| {
             (
@@ -95,22 +95,22 @@ impl Node {
     }
 }
 
-fn at(seconds: f64) -> Moment {
+pub(super) fn at(seconds: f64) -> Moment {
     Moment::from_nanos((seconds * 1e9) as u64 + 1_000_000_000_000)
 }
 
 /// How a simulated meter behaves; `known` is what the reader may know.
-struct Model {
-    period: f64,
-    window: f64,
-    delay: f64,
-    gain: f64,
-    poll: f64,
-    counter: Option<f64>,
-    known: MeterProperties,
+pub(super) struct Model {
+    pub period: f64,
+    pub window: f64,
+    pub delay: f64,
+    pub gain: f64,
+    pub poll: f64,
+    pub counter: Option<f64>,
+    pub known: MeterProperties,
 }
 
-fn wt310(random: &mut Random) -> Model {
+pub(super) fn wt310(random: &mut Random) -> Model {
     Model {
         period: 0.1,
         window: 0.1,
@@ -122,7 +122,7 @@ fn wt310(random: &mut Random) -> Model {
     }
 }
 
-fn plug(random: &mut Random) -> Model {
+pub(super) fn plug(random: &mut Random) -> Model {
     Model {
         period: 1.0,
         window: random.within(0.3, 1.0),
@@ -153,7 +153,7 @@ fn properties(
 }
 
 /// Reads a simulated meter on a node.
-fn read(node: &Node, model: &Model, random: &mut Random) -> MeterTrace {
+pub(super) fn read(node: &Node, model: &Model, random: &mut Random) -> MeterTrace {
     let mut sums = vec![0.0; node.total.len() + 1];
     for (index, power) in node.total.iter().enumerate() {
         sums[index + 1] = sums[index] + power * MILLI;

@@ -1,0 +1,9 @@
+//! `sweetspot calibrate`: a sensor that was compared with a meter.
+
+mod json;
+mod text;
+
+pub use json::calibrate_json;
+pub(crate) use json::calibration_json;
+pub(crate) use text::applied_sentence;
+pub use text::calibrate_text;
