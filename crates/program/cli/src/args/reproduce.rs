@@ -2,6 +2,7 @@
 
 use clap::Args;
 
+use super::figures::FigureArgs;
 use super::shared::{ProfilesArgs, TextExportArgs};
 
 /// Reproduce a published study and compare it with the paper.
@@ -29,6 +30,9 @@ pub struct ReproduceArgs {
 
     #[command(flatten)]
     pub export: TextExportArgs,
+
+    #[command(flatten)]
+    pub figures: FigureArgs,
 }
 
 /// The examples in the help text of `reproduce`.
@@ -37,4 +41,5 @@ Examples:
   sweetspot reproduce power-capping-2022
   sweetspot reproduce dvfs-2019 --summary
   sweetspot reproduce multi-gpu-2018 --export-csv rows.csv
+  sweetspot reproduce power-capping-2022 --export-figures figures --figure-format svg,pdf
   sweetspot reproduce node-power-capping-2023 --profiles my-profiles";

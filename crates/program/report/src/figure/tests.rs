@@ -1,0 +1,1 @@
+//! Every drawn chart: nothing overlaps, nothing leaves the picture, no value breaks it.
