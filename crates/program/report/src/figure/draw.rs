@@ -1,13 +1,13 @@
 //! Draws a chart as a picture: axes, lines, error bars and bands. Bars and heat maps are drawn by their own modules.
 
 use super::chart::{AxisKind, Chart, Colour, Dot, Line, LineStyle, is_drawable};
+use super::header::{HEAD, header};
 use super::labels::{Area, LabelSpace, Spot};
-use super::legend::Legend;
 use super::line_labels::{has_end_label, needs_legend, starts_further_apart};
 use super::palette::Marker;
 use super::scale::Scale;
 use super::shape::{Anchor, Mark, MarkKind, Pen, Picture, Shape, Step, Text, TextRole};
-use super::text_size::{fitted, text_width, wrapped};
+use super::text_size::{fitted, text_width};
 
 /// The share of a chart's height that a band may cover on average. A band that covers more only says that the readings
 /// vary over all of it, and hides what is behind.
@@ -147,7 +147,9 @@ impl<'a> Drawing<'a> {
             y,
             text: text.to_owned(),
         };
-        if !text.text.is_empty() && self.space.reserve_if_free(text.area()) {
+        // Numbers that nearly touch look like one.
+        let room = if role == TextRole::Tick { 3.0 } else { 0.0 };
+        if !text.text.is_empty() && self.space.reserve_if_free(text.area(), room) {
             self.picture.shapes.push(Shape::Text(text));
         }
     }
@@ -377,37 +379,4 @@ impl<'a> Drawing<'a> {
 fn drawable_span(dot: &Dot) -> Option<(f64, f64)> {
     dot.span
         .filter(|(low, high)| is_drawable(*low) && is_drawable(*high))
-}
-
-/// The height of the title of a chart, if it takes one line and there is no legend.
-const HEAD: f64 = 34.0;
-
-/// Draws the title, the name of the vertical axis and the legend; returns the height that they take.
-fn header(picture: &mut Picture, chart: &Chart, has_end_labels: bool) -> f64 {
-    let width = picture.width;
-    let mut y = 14.0;
-    let title = wrapped(&chart.title, TextRole::Title, width);
-    for (index, line) in title.iter().enumerate() {
-        y = 14.0 + 15.0 * index as f64;
-        picture.text(TextRole::Title, Anchor::Start, (0.0, y), line);
-    }
-    let is_named = chart.y.label == chart.title || !chart.bars.is_empty();
-    let name = match is_named || chart.heat_map.is_some() {
-        true => String::new(),
-        false => fitted(&chart.y.label, TextRole::AxisLabel, width),
-    };
-    if !name.is_empty() {
-        let last = title.last().map(String::as_str).unwrap_or_default();
-        let used = text_width(last, TextRole::Title) + 12.0;
-        if used + text_width(&name, TextRole::AxisLabel) <= width {
-            picture.text(TextRole::AxisLabel, Anchor::End, (width, y), &name);
-        } else {
-            y += 15.0;
-            picture.text(TextRole::AxisLabel, Anchor::Start, (0.0, y), &name);
-        }
-    }
-    if !has_end_labels || !chart.bars.is_empty() {
-        y = Legend::of(chart).draw(picture, y);
-    }
-    y + HEAD - 14.0
 }

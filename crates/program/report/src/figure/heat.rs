@@ -88,11 +88,16 @@ impl Drawing<'_> {
                 self.text_if_free(role, Anchor::Middle, at, &text);
             }
         }
-        for cell in heat_map.cells.iter().filter(|cell| cell.is_reference) {
-            self.rectangle(Fill::ReferenceOutline, inset(place(cell), 2.5), "");
-        }
-        for cell in heat_map.cells.iter().filter(|cell| cell.is_choice) {
-            self.rectangle(Fill::ChoiceOutline, inset(place(cell), 0.0), "");
+        for cell in &heat_map.cells {
+            let outlines = [
+                (cell.is_reference, Fill::ReferenceOutline),
+                (cell.is_choice, Fill::ChoiceOutline),
+            ];
+            for (_, fill) in outlines.into_iter().filter(|(is_marked, _)| *is_marked) {
+                let area = inset(place(cell), 2.5);
+                self.rectangle(Fill::OutlineHalo, area, "");
+                self.rectangle(fill, area, "");
+            }
         }
         for (index, name) in heat_map.columns.iter().enumerate() {
             let at = (left + width * (index as f64 + 0.5), bottom + 16.0);

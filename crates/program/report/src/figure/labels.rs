@@ -146,9 +146,15 @@ impl LabelSpace {
         self.taken.push(area);
     }
 
-    /// Reserves an area if it is free and inside; returns whether it was.
-    pub fn reserve_if_free(&mut self, area: Area) -> bool {
-        let is_free = self.is_free(&area);
+    /// Reserves an area if it is inside and free, with some room at its left and right; returns whether it was.
+    pub fn reserve_if_free(&mut self, area: Area, room: f64) -> bool {
+        let wider = Area {
+            left: area.left - room,
+            right: area.right + room,
+            ..area
+        };
+        let is_free =
+            self.within.contains(&area) && !self.taken.iter().any(|taken| taken.overlaps(&wider));
         if is_free {
             self.taken.push(area);
         }

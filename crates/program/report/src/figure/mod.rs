@@ -4,6 +4,7 @@ mod bars;
 mod chart;
 mod draw;
 mod energy_time;
+mod header;
 mod heat;
 mod heat_map;
 mod labels;

@@ -274,7 +274,8 @@ impl Page {
             Fill::Series(colour) => (colour.paint().light, None),
             Fill::Heat(level) => (HEAT[level.min(HEAT.len() - 1)], None),
             Fill::NoValue => ("#eef0f3", None),
-            Fill::ChoiceOutline => ("#111827", Some((3.0, &[]))),
+            Fill::ChoiceOutline => ("#111827", Some((2.5, &[]))),
+            Fill::OutlineHalo => ("#ffffff", Some((5.0, &[]))),
             Fill::ReferenceOutline => ("#111827", Some((1.6, &[4.0, 3.0]))),
         };
         self.stroke(colour);

@@ -121,6 +121,8 @@ pub enum Fill {
     ChoiceOutline,
     /// A dashed outline, for the reference.
     ReferenceOutline,
+    /// A light outline behind another, so that it can be seen on dark cells.
+    OutlineHalo,
 }
 
 /// A text on one line.

@@ -189,6 +189,7 @@ fn rectangle(out: &mut String, rectangle: &Rectangle) {
         Fill::NoValue => "nv".to_owned(),
         Fill::ChoiceOutline => "o".to_owned(),
         Fill::ReferenceOutline => "or".to_owned(),
+        Fill::OutlineHalo => "oh".to_owned(),
     };
     let class = if hover.is_empty() {
         class

@@ -44,11 +44,18 @@ fn chart(panel: &Panel, is_alone: bool) -> Chart {
         let colour = curve.objective.map_or_else(|| Colour::of(index), colour_of);
         lines.extend(curve_lines(panel, curve, colour));
     }
-    let published = lines
-        .iter()
-        .position(|line| line.style == LineStyle::Published);
-    if let Some(first) = published {
-        lines[first].label = "published".to_owned();
+    for (style, name) in [
+        (LineStyle::Published, "published"),
+        (LineStyle::Level, "published, cap or clock unknown"),
+    ] {
+        if lines.iter().any(|line| line.style == style) {
+            lines.push(Line {
+                label: name.to_owned(),
+                colour: Colour::GREY,
+                dots: Vec::new(),
+                style,
+            });
+        }
     }
     let mut values: Vec<f64> = lines
         .iter()

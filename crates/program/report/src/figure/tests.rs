@@ -1,1 +1,0 @@
-//! Every drawn chart: nothing overlaps, nothing leaves the picture, no value breaks it.
