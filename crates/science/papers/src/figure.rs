@@ -31,6 +31,8 @@ pub struct Panel {
     pub y: String,
     /// Whether the horizontal values double from one to the next, as batch sizes do.
     pub is_doubling: bool,
+    /// Whether neighbouring values have nothing to do with each other, so that no line connects them.
+    pub is_unordered: bool,
     /// Whether the vertical axis begins at zero.
     pub from_zero: bool,
     /// The curves.

@@ -83,7 +83,7 @@ impl<'a> Drawing<'a> {
         let ends = chart.extent().unwrap_or(((0.0, 1.0), (0.0, 1.0)));
         let (top, bottom) = (head, height - FOOT);
         let y = Scale::new(&chart.y, ends.1, bottom, top);
-        let ticks = y.ticks(&chart.y.kind, 6);
+        let ticks = y.ticks(&chart.y.kind, tick_count(top, bottom));
         let ticks = ticks.iter();
         let ticks = ticks.map(|(_, text)| text_width(text, TextRole::Tick));
         let mut left = (ticks.fold(18.0, f64::max) + 12.0).min(0.34 * width);
@@ -173,7 +173,7 @@ impl<'a> Drawing<'a> {
     fn draw_axes(&mut self) {
         let chart = self.chart;
         let (left, right, top, bottom) = (self.left, self.right, self.top, self.bottom);
-        let most = ((bottom - top) / 42.0).max(3.0) as usize;
+        let most = tick_count(top, bottom);
         let mut grid = Vec::new();
         let within = |at: f64, from: f64, to: f64| at >= from - 0.5 && at <= to + 0.5;
         for (value, label) in self.y.ticks(&chart.y.kind, most) {
@@ -296,6 +296,10 @@ impl<'a> Drawing<'a> {
         for dot in line.dots.iter().filter(|dot| dot.is_drawable()) {
             let (x, y) = self.position(dot);
             self.space.avoid_point(Spot { x, y, radius });
+            if line.style == LineStyle::Markers {
+                // No label may hide the reference or the choice.
+                self.space.reserve(Area::around(x, y, 5.0));
+            }
             self.mark(kind, line.colour, (x, y), radius, &dot.text);
         }
     }
@@ -373,6 +377,11 @@ impl<'a> Drawing<'a> {
         steps.push(Step::Close);
         self.path(Pen::Band(line.colour), steps);
     }
+}
+
+/// The number of values to write beside a vertical axis.
+fn tick_count(top: f64, bottom: f64) -> usize {
+    ((bottom - top) / 42.0).max(3.0) as usize
 }
 
 /// The ends of a point's error bar or band, if both can be drawn.

@@ -83,7 +83,7 @@ fn dot(view: &StudyView<'_>, index: usize) -> Option<Dot> {
 /// Marks the reference, and the choice if it is another configuration.
 fn markers(view: &StudyView<'_>) -> Vec<Line> {
     let marker = |label: &str, colour: Colour, dot: Dot| Line {
-        label: super::shortened(label, 40),
+        label: super::shortened(label, 60),
         colour,
         dots: vec![dot],
         style: LineStyle::Markers,

@@ -13,10 +13,15 @@ const SCALE_WIDTH: f64 = 12.0;
 /// The room for the scale of colours and its values, in pixels.
 const SCALE_ROOM: f64 = 74.0;
 
+/// The ratio between the largest and the smallest value from which on colours follow logarithms. Otherwise one bad
+/// setting would give all others the same colour.
+const LOGARITHMIC_RATIO: f64 = 2.5;
+
 /// The colours of values between the best and the worst one.
 struct HeatScale {
     best: f64,
     worst: f64,
+    is_logarithmic: bool,
 }
 
 impl HeatScale {
@@ -29,16 +34,27 @@ impl HeatScale {
             true => (high, low),
             false => (low, high),
         };
-        Some(Self { best, worst })
+        Some(Self {
+            best,
+            worst,
+            is_logarithmic: low > 1e-100 && high / low > LOGARITHMIC_RATIO,
+        })
+    }
+
+    /// The value in the middle of the scale.
+    fn middle(&self) -> f64 {
+        match self.is_logarithmic {
+            true => (0.5 * (self.best.ln() + self.worst.ln())).exp(),
+            false => 0.5 * (self.best + self.worst),
+        }
     }
 
     /// The level of a value, from 0 for the best.
     fn level(&self, value: f64) -> usize {
-        let range = self.worst - self.best;
-        let share = if range == 0.0 {
-            0.0
-        } else {
-            (value - self.best) / range
+        let share = match self.is_logarithmic {
+            _ if self.worst == self.best => 0.0,
+            true => (value / self.best).ln() / (self.worst / self.best).ln(),
+            false => (value - self.best) / (self.worst - self.best),
         };
         ((share * HEAT.len() as f64) as usize).min(HEAT.len() - 1)
     }
@@ -138,11 +154,10 @@ impl Drawing<'_> {
             self.rectangle(Fill::Heat(level), area, "");
         }
         let x = left + SCALE_WIDTH + 5.0;
-        let middle = 0.5 * (scale.best + scale.worst);
         for (y, text) in [
             (bottom, cell_text(scale.best)),
             (bottom - 14.0, "best".to_owned()),
-            (0.5 * (top + bottom) + 4.0, cell_text(middle)),
+            (0.5 * (top + bottom) + 4.0, cell_text(scale.middle())),
             (top + 8.0, cell_text(scale.worst)),
         ] {
             let text = fitted(&text, TextRole::Tick, self.width - x);

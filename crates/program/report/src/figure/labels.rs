@@ -23,6 +23,16 @@ pub struct Area {
 }
 
 impl Area {
+    /// The square around a point, with this half of a side.
+    pub const fn around(x: f64, y: f64, half: f64) -> Self {
+        Self {
+            left: x - half,
+            top: y - half,
+            right: x + half,
+            bottom: y + half,
+        }
+    }
+
     /// Whether two areas have more than an edge in common.
     pub fn overlaps(&self, other: &Self) -> bool {
         self.left < other.right - 1e-6

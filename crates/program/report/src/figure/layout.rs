@@ -44,8 +44,10 @@ pub const POINTS_PER_PIXEL: f64 = 2.0 / 3.0;
 /// The number of points in a millimetre.
 const POINTS_PER_MILLIMETRE: f64 = 72.0 / 25.4;
 
-/// The smallest width of a chart beside another, in pixels.
-const MIN_CHART_WIDTH: f64 = 300.0;
+/// The smallest width of each of two charts side by side on paper, in pixels.
+const MIN_WIDTH_OF_TWO: f64 = 300.0;
+/// The smallest width of each of three charts side by side on paper, in pixels.
+const MIN_WIDTH_OF_THREE: f64 = 235.0;
 
 impl FigureWidth {
     /// The width of a column of a paper with two columns, in millimetres.
@@ -75,7 +77,11 @@ fn on_screen(figure: &Figure) -> Picture {
     const GAP: f64 = 16.0;
     let is_wide = figure.charts.iter().any(|chart| chart.is_wide);
     let most = if is_wide { 1 } else { 3 };
-    let across = figure.charts.len().clamp(1, most);
+    let across = match figure.charts.len() {
+        // Three and one would look like an oversight.
+        4 => most.min(2),
+        count => count.clamp(1, most),
+    };
     let column = if is_wide { Size::WIDE } else { Size::SMALL }.width();
     let width = across as f64 * (column + GAP) + GAP;
     let mut picture = Picture {
@@ -105,28 +111,34 @@ fn on_screen(figure: &Figure) -> Picture {
 
 /// Draws a figure without a title, in as many charts side by side as have room.
 fn on_paper(figure: &Figure, width: f64) -> Picture {
-    const GAP: f64 = 20.0;
+    const GAP: f64 = 18.0;
+    const MARGIN: f64 = 3.0;
     let mut picture = Picture {
         width,
         ..Picture::default()
     };
-    let fitting = ((width + GAP) / (MIN_CHART_WIDTH + GAP)).max(1.0) as usize;
-    let across = match figure.charts.iter().any(|chart| chart.is_wide) {
-        true => 1,
-        false => figure.charts.len().clamp(1, fitting),
+    let column_of =
+        |across: usize| (width - 2.0 * MARGIN - GAP * (across - 1) as f64) / across as f64;
+    let is_wide = figure.charts.iter().any(|chart| chart.is_wide);
+    let across = match figure.charts.len() {
+        0 | 1 => 1,
+        _ if is_wide => 1,
+        count if count % 3 == 0 && column_of(3) >= MIN_WIDTH_OF_THREE => 3,
+        _ if column_of(2) >= MIN_WIDTH_OF_TWO => 2,
+        _ => 1,
     };
-    let column = (width - GAP * (across - 1) as f64) / across as f64;
+    let column = column_of(across);
     // A chart on the width of a page is flatter than one in a column.
     let height = (0.42 * column + 105.0).min(0.8 * column + 60.0);
-    let mut top = 0.0;
+    let mut top = MARGIN;
     for (index, row) in figure.charts.chunks(across).enumerate() {
         if index > 0 {
             top += 12.0;
         }
         let drawn = row.iter().map(|chart| draw(chart, column, height));
-        top += add_row(&mut picture, drawn.collect(), 0.0, column + GAP, top);
+        top += add_row(&mut picture, drawn.collect(), MARGIN, column + GAP, top);
     }
-    picture.height = top;
+    picture.height = top + MARGIN;
     picture
 }
 

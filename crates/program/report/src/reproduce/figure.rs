@@ -40,8 +40,14 @@ fn figure(paper: &str, figure: &PaperFigure) -> Figure {
 /// Draws one panel.
 fn chart(panel: &Panel, is_alone: bool) -> Chart {
     let mut lines = Vec::new();
+    // Beside metrics, the colours of settings would look like those of metrics.
+    let has_metrics = panel.curves.iter().any(|curve| curve.objective.is_some());
     for (index, curve) in panel.curves.iter().enumerate() {
-        let colour = curve.objective.map_or_else(|| Colour::of(index), colour_of);
+        let colour = match (curve.objective, has_metrics) {
+            (Some(objective), _) => colour_of(objective),
+            (None, true) => Colour::FRONT,
+            (None, false) => Colour::of(index),
+        };
         lines.extend(curve_lines(panel, curve, colour));
     }
     for (style, name) in [
@@ -106,9 +112,10 @@ fn curve_lines(panel: &Panel, curve: &PaperCurve, colour: Colour) -> Vec<Line> {
         dots,
         style,
     };
-    let style = match curve.is_guide {
-        true => LineStyle::Guide,
-        false => LineStyle::PointsAndLine,
+    let style = match (curve.is_guide, panel.is_unordered) {
+        (true, _) => LineStyle::Guide,
+        (false, true) => LineStyle::Points,
+        (false, false) => LineStyle::PointsAndLine,
     };
     let mut lines = vec![line(
         &curve.name,

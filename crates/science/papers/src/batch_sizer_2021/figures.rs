@@ -120,6 +120,7 @@ fn figure_1(throughput: &[&ReproducedRow], power: &[&ReproducedRow]) -> PaperFig
                 y: y.to_owned(),
                 is_doubling: true,
                 from_zero: true,
+                is_unordered: false,
                 curves: lines
                     .into_iter()
                     .map(|(name, points)| PaperCurve::new(name, points))
@@ -149,6 +150,7 @@ fn by_job(rows: &[&ReproducedRow], y: &str) -> Panel {
         title: "Jobs of table 2".to_owned(),
         x: "Job".to_owned(),
         y: y.to_owned(),
+        is_unordered: true,
         from_zero: true,
         curves: lines.collect(),
         ..Panel::default()

@@ -78,6 +78,7 @@ pub(super) fn figures(measured: &[JobMeasurement], cells: &[StepCell]) -> Vec<Pa
                     is_doubling: true,
                     from_zero: true,
                     curves: lines.into(),
+                    ..Panel::default()
                 });
             }
         }

@@ -185,6 +185,31 @@ fn figures_of_simulated_studies_are_readable() {
     }
 }
 
+/// Values of axes are whole, and the reference, the choice and the lines of the metrics have their names.
+#[test]
+fn what_matters_is_labelled_at_every_size() {
+    let axes = [("power-cap", "150..300:25"), ("batch", "32,64,128")];
+    let figures = figures_of(&swept(
+        "tesla_v100_sxm2_16gb",
+        "resnet50@power_capping_2022",
+        &axes,
+    ));
+    for chart in figures.iter().flat_map(|figure| &figure.charts) {
+        for size in [Size::SMALL, Size::WIDE, Size::TALL] {
+            let picture = draw(chart, size.width(), size.height());
+            let texts = texts(&picture);
+            let ticks = texts.iter().filter(|text| text.role == TextRole::Tick);
+            let cut: Vec<&&Text> = ticks.filter(|text| text.text.ends_with('…')).collect();
+            assert!(cut.is_empty(), "{cut:?}");
+            for line in chart.lines.iter().filter(|line| !line.label.is_empty()) {
+                let start = line.label.split([':', ' ']).next().unwrap();
+                let is_shown = texts.iter().any(|text| text.text.starts_with(start));
+                assert!(is_shown, "{}: {} at {size:?}", chart.title, line.label);
+            }
+        }
+    }
+}
+
 #[test]
 fn two_axes_give_a_heat_map() {
     let figures = figures_of(&swept(
