@@ -10,7 +10,7 @@ use sweetspot_report::{
 use sweetspot_study::{Store, Study};
 
 use crate::args::CompareArgs;
-use crate::documents::{Content, Documents, FigureFolder, Format};
+use crate::documents::{Content, Documents, Format};
 use crate::exit::Outcome;
 use crate::next_step::after_change;
 use crate::report::is_unmet;
@@ -19,8 +19,7 @@ use crate::typed::typed_with;
 /// Runs `sweetspot compare`.
 pub fn run(args: &CompareArgs) -> Result<Outcome> {
     let criteria = args.criteria.criteria()?;
-    let documents =
-        Documents::open(args.export.requested())?.with_figures(FigureFolder::open(&args.figures)?);
+    let documents = Documents::open_with_figures(args.export.requested(), &args.figures)?;
     let studies = read_studies(args)?;
     let compared = StudyComparison::new(&studies, &criteria);
     let written = documents.write(

@@ -4,7 +4,7 @@ use anyhow::{Result, bail};
 use sweetspot_control::hold::{CapOn, HoldGoal, HoldMode, fine_batches};
 use sweetspot_device::SensorKind;
 use sweetspot_quantity::Seconds;
-use sweetspot_report::{Line, Text, figure_svg, hold_figure, hold_json, hold_text};
+use sweetspot_report::{Line, Text, hold_figure, hold_json, hold_text};
 use sweetspot_session::hold::{
     ControlledVerb, HoldKnob, HoldRequest, HoldResult, SimulatedService, default_batches, hold,
     hold_simulated, set_cap,
@@ -38,10 +38,14 @@ pub fn run(args: HoldArgs) -> Result<Outcome> {
     if let Some(flag) = latency_flag(&args) {
         bail!("{flag} needs latency bounds from a metrics page: give --slo too");
     }
+    args.paper
+        .check(args.export_svg.is_some(), "--export-svg")?;
     let documents = Documents::open([
         (Format::Json, args.export_json.as_deref()),
         (Format::Svg, args.export_svg.as_deref()),
-    ])?;
+        (Format::Pdf, args.paper.export_pdf.as_deref()),
+    ])?
+    .with_figure_width(args.paper.figure_width);
     let request = request(&args, documents.on_stdout());
     let held = match (&args.simulate, &args.network) {
         (Some(gpu), Some(network)) => {
@@ -148,7 +152,7 @@ fn content(held: &HoldResult) -> Content<'_> {
     Content::default()
         .text(|| Text::empty_line() + hold_text(held))
         .json(|| hold_json(held))
-        .svg(|| Ok(figure_svg(&hold_figure(held))))
+        .figures(|| vec![hold_figure(held)])
 }
 
 /// Whether nothing is known to have gone wrong. A run without power readings for a part of its time is not all right,

@@ -15,8 +15,8 @@ use crate::run::is_read_only;
 
 /// Runs `sweetspot hold --slo`.
 pub fn run(args: &HoldArgs) -> Result<Outcome> {
-    if args.export_svg.is_some() {
-        bail!("--export-svg is not supported with --slo: use --export-json");
+    if args.export_svg.is_some() || args.paper.export_pdf.is_some() {
+        bail!("--export-svg and --export-pdf are not supported with --slo: use --export-json");
     }
     let documents = Documents::open([(Format::Json, args.export_json.as_deref())])?;
     let Some(metrics) = args.metrics.source()? else {

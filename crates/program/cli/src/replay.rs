@@ -15,13 +15,12 @@ use sweetspot_report::{
 use sweetspot_study::Store;
 
 use crate::args::{MAX_TABLE_BYTES, ReplayArgs};
-use crate::documents::{Content, Documents, FigureFolder};
+use crate::documents::{Content, Documents};
 use crate::exit::Outcome;
 
 /// Runs `sweetspot replay`.
 pub fn run(args: &ReplayArgs) -> Result<Outcome> {
-    let documents =
-        Documents::open(args.export.requested())?.with_figures(FigureFolder::open(&args.figures)?);
+    let documents = Documents::open_with_figures(args.export.requested(), &args.figures)?;
     let strategies = match args.strategy.as_str() {
         "all" => StrategyName::ALL.to_vec(),
         name => vec![name.parse().context("--strategy")?],

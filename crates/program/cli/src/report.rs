@@ -9,7 +9,7 @@ use sweetspot_report::{
 use sweetspot_study::{Axis, EnergyOf, Store};
 
 use crate::args::ReportArgs;
-use crate::documents::{Content, Documents, FigureFolder, Format, reproduction, timelines};
+use crate::documents::{Content, Documents, Format, reproduction, timelines};
 use crate::exit::Outcome;
 use crate::next_step::{after_study, flags_beyond};
 use crate::sweep::advice;
@@ -18,8 +18,7 @@ use crate::sweep::advice;
 pub fn run(args: &ReportArgs) -> Result<Outcome> {
     // Bad criteria are reported before the study is read.
     args.criteria.criteria()?;
-    let documents =
-        Documents::open(args.export.requested())?.with_figures(FigureFolder::open(&args.figures)?);
+    let documents = Documents::open_with_figures(args.export.requested(), &args.figures)?;
     let store = Store::open(&crate::study::find_folder(&args.study))?;
     let outline = store.outline()?;
     let criteria = args

@@ -5,8 +5,8 @@ use std::num::NonZeroUsize;
 use anyhow::{Result, bail};
 use sweetspot_papers::{papers, reproduce};
 use sweetspot_report::{
-    Line, reproduction_csv, reproduction_json, reproduction_markdown, reproduction_summary,
-    reproduction_text,
+    Line, reproduction_csv, reproduction_figures, reproduction_json, reproduction_markdown,
+    reproduction_summary, reproduction_text,
 };
 
 use crate::args::ReproduceArgs;
@@ -19,7 +19,7 @@ pub fn run(args: &ReproduceArgs) -> Result<Outcome> {
     if args.own.on_this_gpu {
         return crate::reproduce_on_gpu::run(args);
     }
-    let documents = Documents::open(args.export.requested())?;
+    let documents = Documents::open_with_figures(args.export.requested(), &args.figures)?;
     let threads = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
     let Some(study) = reproduce(&args.name, args.seed, threads)? else {
         bail!(
@@ -40,7 +40,8 @@ pub fn run(args: &ReproduceArgs) -> Result<Outcome> {
             )))
             .json(|| reproduction_json(&study))
             .csv(|| reproduction_csv(&study))
-            .markdown(|| reproduction_markdown(&study)),
+            .markdown(|| reproduction_markdown(&study))
+            .figures(|| reproduction_figures(&study)),
     );
     Ok(Outcome {
         is_met: study.confirms_paper(),

@@ -4,9 +4,7 @@ use anyhow::{Result, bail};
 use sweetspot_control::tune::{TuneKnob, TuneNotice, TuneRequest, TunedJob, needs_progress};
 use sweetspot_decide::{Criteria, Objective};
 use sweetspot_quantity::Seconds;
-use sweetspot_report::{
-    Text, figure_svg, tuning_figure, tuning_json, tuning_markdown, tuning_text,
-};
+use sweetspot_report::{Text, tuning_figure, tuning_json, tuning_markdown, tuning_text};
 use sweetspot_session::{
     ChoiceStore, Observer, SessionError, SweepError, TunedCommand, TunedCommandResult, tune,
 };
@@ -23,11 +21,15 @@ use crate::run::is_read_only;
 
 /// Runs `sweetspot tune`.
 pub fn run(args: TuneArgs) -> Result<Outcome> {
+    args.paper
+        .check(args.export_svg.is_some(), "--export-svg")?;
     let documents = Documents::open([
         (Format::Json, args.export_json.as_deref()),
         (Format::Markdown, args.export_md.as_deref()),
         (Format::Svg, args.export_svg.as_deref()),
-    ])?;
+        (Format::Pdf, args.paper.export_pdf.as_deref()),
+    ])?
+    .with_figure_width(args.paper.figure_width);
     let criteria = criteria(&args)?;
     let request = TuneRequest {
         knob: args.knob,
@@ -122,10 +124,8 @@ fn content(job: &TunedJob) -> Content<'_> {
         .text(|| Text::empty_line() + tuning_text(job))
         .json(|| tuning_json(job))
         .markdown(|| tuning_markdown(job))
-        .svg(|| match tuning_figure(job) {
-            Some(figure) => Ok(figure_svg(&figure)),
-            None => Err("no chart was drawn: the job ended before two power readings were taken"),
-        })
+        .figures(|| tuning_figure(job).into_iter().collect())
+        .without_figures("no chart was drawn: the job ended before two power readings were taken")
 }
 
 /// The outcome of a tuned run, for the exit code.

@@ -359,3 +359,23 @@ fn the_same_seed_gives_the_same_rows() {
     assert_eq!(first, json("dvfs-2019", 7));
     assert_ne!(first.1["rows"], json("dvfs-2019", 8).1["rows"]);
 }
+
+/// Each published point is drawn: the rows of tables 2 and 3 in figures 2 and 3, without those that are printed twice.
+#[test]
+fn figures_of_a_paper_have_published_points() {
+    let folder = folder();
+    let line = "reproduce power-capping-2022 --export-figures figures --figure-format svg,pdf";
+    let output = sweetspot(folder.path(), &line.split(' ').collect::<Vec<_>>());
+    assert!(matches!(output.status.code(), Some(0 | 1)), "{output:?}");
+    for figure in ["figure-2", "figure-3"] {
+        let svg = std::fs::read(folder.path().join(format!("figures/{figure}.svg"))).unwrap();
+        let hollow = text(&svg).matches("class=\"p h ").count();
+        // Six metrics of 28 different rows, and an entry in the legend of each of six networks.
+        assert_eq!(hollow, 6 * 28 + 6, "{figure}");
+        let pdf = std::fs::read(folder.path().join(format!("figures/{figure}.pdf"))).unwrap();
+        assert!(
+            String::from_utf8_lossy(&pdf).contains("(inception_v3) Tj"),
+            "{figure}"
+        );
+    }
+}

@@ -52,7 +52,9 @@ pub use compare::{
 };
 pub use devices::{devices_json, devices_text};
 pub use doctor::{doctor_json, doctor_text};
-pub use figure::{Figure, Timeline, figure_svg, figures, overlays, runs_to_show};
+pub use figure::{
+    Figure, FigureWidth, Timeline, figure_svg, figures, figures_pdf, overlays, runs_to_show,
+};
 #[cfg(feature = "png")]
 pub use figure::{PngError, figure_png};
 pub use fit::{fit_json, fit_text, fit_workload_text};
@@ -68,7 +70,8 @@ pub use replay::{replay_csv, replay_figures, replay_json, replay_markdown, repla
 pub use report::{report_json, report_markdown, report_text};
 pub use reproduce::{
     own_reproduction_json, own_reproduction_markdown, own_reproduction_text, reproduction_csv,
-    reproduction_json, reproduction_markdown, reproduction_summary, reproduction_text,
+    reproduction_figures, reproduction_json, reproduction_markdown, reproduction_summary,
+    reproduction_text,
 };
 pub use settings::configuration_text;
 pub use simulate::{deviations_summary, deviations_text, profiles_text};

@@ -19,6 +19,7 @@ pub mod power_capping_2022;
 
 mod deviations;
 mod error;
+mod figure;
 mod fingerprint;
 mod held_out;
 mod on_gpu;
@@ -35,6 +36,7 @@ pub use deviations::{
     compare_with, deviations, studies,
 };
 pub use error::PapersError;
+pub use figure::{FigureNotDrawn, Panel, PaperCurve, PaperFigure};
 pub use fingerprint::ProfileFingerprint;
 pub use held_out::{StoredFit, deviations_of, is_held_out, stored_fits};
 pub use on_gpu::{

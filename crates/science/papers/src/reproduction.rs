@@ -5,6 +5,7 @@
 
 use crate::batch_sizer_2021::JobResult;
 use crate::deviations::HeldOut;
+use crate::figure::{FigureNotDrawn, PaperFigure};
 use crate::held_out::deviations_of;
 use crate::origin::OriginCounts;
 use crate::row::{Conclusion, CountedTolerance, ReproducedRow};
@@ -32,6 +33,10 @@ pub struct Reproduction {
     pub not_reproduced: Vec<String>,
     /// The results of the jobs in batch_sizer_2021; empty for other papers.
     pub jobs: Vec<JobResult>,
+    /// The figures of the paper, reproduced and as far as the paper prints their numbers.
+    pub figures: Vec<PaperFigure>,
+    /// The figures of the paper that are not drawn, and why.
+    pub figures_not_drawn: Vec<FigureNotDrawn>,
     /// How the profiles were fitted to the paper; `None` if that is not stated.
     pub fit: Option<FitSummary>,
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use sweetspot_study::EnergyOf;
 
-use super::report::FigureArgs;
+use super::figures::FigureArgs;
 use super::shared::{CriteriaArgs, ExportArgs};
 
 /// The examples in the help text of `compare`.

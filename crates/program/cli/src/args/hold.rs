@@ -11,6 +11,7 @@ use sweetspot_quantity::{Ratio, Seconds, Watts};
 use sweetspot_session::hold::{CapSource, parse_cap};
 use sweetspot_sim::Arrivals;
 
+use super::figures::PaperArgs;
 use super::metrics::MetricsArgs;
 use super::shared::{SudoArgs, parse_network, parse_positive_seconds};
 
@@ -162,6 +163,9 @@ pub struct HoldArgs {
     /// Draw power, batch size and throughput over time as an SVG file; `-` writes it to standard output.
     #[arg(long, value_name = "FILE")]
     pub export_svg: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub paper: PaperArgs,
 
     /// Simulate these GPUs (h200, v100:2) and a program that serves requests on them in virtual time, in place of running a
     /// command. Several GPUs divide each batch among them.

@@ -6,6 +6,7 @@ mod compare;
 mod counter;
 mod devices;
 mod doctor;
+mod figures;
 mod fit;
 #[cfg(feature = "generate")]
 mod generate;
@@ -41,6 +42,7 @@ pub use compare::CompareArgs;
 pub use counter::{CounterArgs, CounterCommand, MonitorArgs, TopArgs};
 pub use devices::DevicesArgs;
 pub use doctor::DoctorArgs;
+pub use figures::{FigureArgs, FigureFormat};
 pub use fit::FitArgs;
 #[cfg(feature = "generate")]
 pub use generate::{GenerateArgs, GenerateCommand};
@@ -49,7 +51,7 @@ pub use hold::{HoldArgs, HoldCommand, KnobName, ModeName, ObjectiveName, SensorN
 pub use measure::MeasureArgs;
 pub use network::{NetworkArgs, RowGrouping};
 pub use replay::ReplayArgs;
-pub use report::{FigureArgs, ReportArgs};
+pub use report::ReportArgs;
 pub use reproduce::ReproduceArgs;
 pub use run::{GuardArgs, RunArgs};
 pub use serve::{PolicyArgs, PolicyCommand, RootGuardArgs, ServeArgs};

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::report::FigureArgs;
+use super::figures::FigureArgs;
 use super::shared::{CriteriaArgs, TextExportArgs};
 
 /// Evaluate search strategies on recorded measurements.

@@ -6,6 +6,7 @@ use clap::Args;
 use sweetspot_decide::Mean;
 use sweetspot_study::EnergyOf;
 
+use super::figures::FigureArgs;
 use super::shared::{CriteriaArgs, ExportArgs, PreferArgs, TrainingArgs};
 
 /// Summarise a study: the best setting, its uncertainty, figures.
@@ -67,22 +68,11 @@ pub struct ReportArgs {
     pub figures: FigureArgs,
 }
 
-/// Flags that write figures to files.
-#[derive(Debug, Args)]
-pub struct FigureArgs {
-    /// Write each figure as an SVG file to this folder.
-    #[arg(long, value_name = "FOLDER")]
-    pub export_figures: Option<PathBuf>,
-
-    /// With --export-figures: also write PNG files (requires a build with the feature png).
-    #[arg(long, requires = "export_figures")]
-    pub png: bool,
-}
-
 /// The examples in the help text of `report`.
 const REPORT_EXAMPLES: &str = "\
 Examples:
   sweetspot report resnet50-v100
   sweetspot report resnet50-v100 --objective energy --limit 'time<=+5%'
   sweetspot report resnet50-v100 --export-html report.html --export-figures figures --png
+  sweetspot report resnet50-v100 --export-pdf figures.pdf --figure-width one-column
   sweetspot report vgg16-tesla_p100 --objective energy-per-item --by core-clock --over memory-clock,batch";

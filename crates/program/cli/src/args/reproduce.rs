@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 use sweetspot_study::EnergyOf;
 
+use super::figures::FigureArgs;
 use super::meters::MeterArgs;
 use super::shared::{ProfilesArgs, SudoArgs, TextExportArgs};
 
@@ -35,6 +36,9 @@ pub struct ReproduceArgs {
 
     #[command(flatten)]
     pub export: TextExportArgs,
+
+    #[command(flatten)]
+    pub figures: FigureArgs,
 
     #[command(flatten, next_help_heading = "On this GPU")]
     pub own: OnThisGpuArgs,
@@ -109,5 +113,6 @@ Examples:
   sweetspot reproduce power-capping-2022
   sweetspot reproduce dvfs-2019 --summary
   sweetspot reproduce multi-gpu-2018 --export-csv rows.csv
+  sweetspot reproduce power-capping-2022 --export-figures figures --figure-format svg,pdf
   sweetspot reproduce node-power-capping-2023 --profiles my-profiles
   sweetspot reproduce power-capping-2022 --on-this-gpu --points 7 --repeat 2 -- python train.py";

@@ -9,6 +9,7 @@ use sweetspot_decide::search::StrategyName;
 use sweetspot_quantity::{Ratio, Seconds};
 use sweetspot_session::measure::ProgressSource;
 
+use super::figures::PaperArgs;
 use super::metrics::MetricsArgs;
 use super::shared::{CriteriaArgs, SudoArgs, WorkArgs, parse_network, parse_positive_seconds};
 use super::sweep::parse_share;
@@ -104,6 +105,9 @@ pub struct TuneArgs {
     /// Draw power over time, with the measurement windows marked, as an SVG file; `-` writes it to standard output.
     #[arg(long, value_name = "FILE")]
     pub export_svg: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub paper: PaperArgs,
 
     #[command(flatten)]
     pub sudo: SudoArgs,

@@ -12,6 +12,7 @@ pub enum Format {
     Markdown,
     Html,
     Svg,
+    Pdf,
     /// Power samples as Parquet.
     Samples,
     /// A profile or a study file as TOML.
@@ -26,6 +27,7 @@ impl std::fmt::Display for Format {
             Self::Markdown => "Markdown",
             Self::Html => "HTML page",
             Self::Svg => "SVG",
+            Self::Pdf => "PDF",
             Self::Samples => "Parquet file",
             Self::Toml => "TOML",
         })
@@ -52,6 +54,7 @@ pub struct Content<'a> {
     pub(super) notes: Vec<String>,
     pub(super) next_step: Option<Line>,
     pub(super) figures: Option<FigureRenderer<'a>>,
+    pub(super) without_figures: Option<&'static str>,
     renderers: Vec<(Format, Renderer<'a>)>,
 }
 
@@ -113,18 +116,6 @@ impl<'a> Content<'a> {
         self.with_renderer(Format::Toml, toml)
     }
 
-    /// Sets the renderer of a figure; it may return the reason why there is nothing to draw.
-    pub fn svg(mut self, svg: impl FnOnce() -> Result<String, &'static str> + 'a) -> Self {
-        let render = || {
-            Ok(match svg() {
-                Ok(svg) => Rendered::Bytes(svg.into_bytes()),
-                Err(reason) => Rendered::Nothing(reason),
-            })
-        };
-        self.renderers.push((Format::Svg, Box::new(render)));
-        self
-    }
-
     /// Sets the renderer of the Parquet file with power samples.
     pub fn samples(mut self, samples: impl FnOnce() -> Result<Vec<u8>> + 'a) -> Self {
         let render = || samples().map(Rendered::Bytes);
@@ -132,10 +123,21 @@ impl<'a> Content<'a> {
         self
     }
 
-    /// Sets the renderer of the figures for a folder.
+    /// Sets what draws the figures, for a folder, an SVG file of the first, or a PDF file of all.
     pub fn figures(mut self, figures: impl FnOnce() -> Vec<Figure> + 'a) -> Self {
         self.figures = Some(Box::new(figures));
         self
+    }
+
+    /// Sets the reason why there may be no figure, if it is not the usual one.
+    pub const fn without_figures(mut self, reason: &'static str) -> Self {
+        self.without_figures = Some(reason);
+        self
+    }
+
+    /// Sets a rendered document, or the reason why there is none.
+    pub(super) fn rendered(&mut self, format: Format, rendered: Rendered) {
+        self.renderers.push((format, Box::new(|| Ok(rendered))));
     }
 
     /// Sets the renderer of a document that is text.

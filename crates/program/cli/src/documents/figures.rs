@@ -3,10 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use sweetspot_report::{Figure, figure_svg};
+use sweetspot_report::{Figure, FigureWidth, figure_svg, figures_pdf};
 
-use crate::args::FigureArgs;
-use crate::messages::print_warning;
+use crate::args::{FigureArgs, FigureFormat};
 
 use super::Document;
 
@@ -17,6 +16,7 @@ const NO_PNG: &str = "this program was built without PNG figures: build it with 
 #[derive(Debug)]
 pub struct FigureFolder {
     folder: PathBuf,
+    formats: Vec<FigureFormat>,
     is_png_wanted: bool,
 }
 
@@ -46,12 +46,13 @@ impl FigureFolder {
             .with_context(cannot)?;
         Ok(Some(Self {
             folder: folder.clone(),
+            formats: args.figure_format.clone(),
             is_png_wanted: args.png,
         }))
     }
 
-    /// Writes each figure as an SVG file, and also as a PNG file if that was requested.
-    pub fn write(&self, figures: &[Figure]) -> Vec<Result<()>> {
+    /// Writes each figure as a file of each requested format.
+    pub fn write(&self, figures: &[Figure], width: FigureWidth) -> Vec<Result<()>> {
         let created = std::fs::create_dir_all(&self.folder);
         let created = created.with_context(|| {
             format!(
@@ -62,15 +63,16 @@ impl FigureFolder {
         if created.is_err() {
             return vec![created];
         }
-        if figures.is_empty() {
-            print_warning(
-                "no figure was written: a figure needs at least two configurations with successful runs",
-            );
-        }
         let mut results = Vec::new();
         for figure in figures {
-            let svg = figure_svg(figure);
-            results.push(self.write_file(figure, "svg", svg.as_bytes()));
+            let svg = figure_svg(figure, width);
+            if self.formats.contains(&FigureFormat::Svg) {
+                results.push(self.write_file(figure, "svg", svg.as_bytes()));
+            }
+            if self.formats.contains(&FigureFormat::Pdf) {
+                let pdf = figures_pdf(std::slice::from_ref(figure), width);
+                results.push(self.write_file(figure, "pdf", &pdf));
+            }
             if self.is_png_wanted {
                 let png = png(&svg, figure);
                 results.push(png.and_then(|bytes| self.write_file(figure, "png", &bytes)));

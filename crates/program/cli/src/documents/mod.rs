@@ -12,23 +12,29 @@ mod target;
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use sweetspot_report::Text;
+use sweetspot_report::{FigureWidth, Text, figure_svg, figures_pdf};
 
+use crate::args::FigureArgs;
 use crate::messages::{print_error, print_warning};
 
 pub use content::{Content, Format};
-pub use figures::FigureFolder;
 pub use study::{reproduction, study_content, timelines};
 pub use target::{Document, WriteError, print, print_unchanged};
 
 use content::Rendered;
+use figures::FigureFolder;
 
 /// The documents that the user requested, with their paths.
 #[derive(Debug, Default)]
 pub struct Documents {
     all: Vec<(Format, Document)>,
     figures: Option<FigureFolder>,
+    figure_width: FigureWidth,
 }
+
+/// Why there is no figure of a study.
+const NO_FIGURE: &str =
+    "no figure was written: a figure needs at least two configurations with successful runs";
 
 /// Whether all requested documents were written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,12 +59,32 @@ impl Documents {
         }
         let places: Vec<&Document> = all.iter().map(|(_, document)| document).collect();
         target::reject_duplicate_targets(&places)?;
-        Ok(Self { all, figures: None })
+        Ok(Self {
+            all,
+            ..Self::default()
+        })
     }
 
-    /// Adds a folder for figures, if the user gave one.
-    pub fn with_figures(self, figures: Option<FigureFolder>) -> Self {
-        Self { figures, ..self }
+    /// Checks that every requested document and figure can be written.
+    pub fn open_with_figures<'a>(
+        requested: impl IntoIterator<Item = (Format, Option<&'a Path>)>,
+        args: &'a FigureArgs,
+    ) -> Result<Self> {
+        args.check()?;
+        let requested = requested.into_iter().chain([args.requested()]);
+        Ok(Self {
+            figures: FigureFolder::open(args)?,
+            ..Self::open(requested)?
+        }
+        .with_figure_width(args.paper.figure_width))
+    }
+
+    /// Sets the width of figures, if the user gave one.
+    pub fn with_figure_width(self, width: Option<FigureWidth>) -> Self {
+        Self {
+            figure_width: width.unwrap_or_default(),
+            ..self
+        }
     }
 
     /// Whether no document was requested.
@@ -71,9 +97,9 @@ impl Documents {
         self.all.iter().any(|(requested, _)| *requested == format)
     }
 
-    /// Whether figures were requested.
+    /// Whether figures were requested, in a folder or as a document.
     pub fn has_figures(&self) -> bool {
-        self.figures.is_some()
+        self.figures.is_some() || self.has(Format::Svg) || self.has(Format::Pdf)
     }
 
     /// Whether a document goes to standard output. If so, nothing else may be printed there.
@@ -97,6 +123,9 @@ impl Documents {
         for note in &content.notes {
             print_warning(note);
         }
+        if self.has_figures() {
+            results.add_all(self.draw_figures(&mut content));
+        }
         for (format, document) in &self.all {
             let written = write_one(&mut content, *format, document);
             match document.is_stdout() {
@@ -104,10 +133,31 @@ impl Documents {
                 false => results.add(written),
             }
         }
-        if let (Some(folder), Some(figures)) = (&self.figures, content.figures.take()) {
-            results.add_all(folder.write(&figures()));
-        }
         results.written()
+    }
+
+    /// Draws the figures once, writes them to the folder, and adds the documents that consist of them.
+    fn draw_figures(&self, content: &mut Content<'_>) -> Vec<Result<()>> {
+        let Some(figures) = content.figures.take() else {
+            return Vec::new();
+        };
+        let (figures, width) = (figures(), self.figure_width);
+        let missing = content.without_figures.unwrap_or(NO_FIGURE);
+        for format in [Format::Svg, Format::Pdf] {
+            let drawn = match (figures.first(), format) {
+                (None, _) => Rendered::Nothing(missing),
+                (Some(first), Format::Svg) => Rendered::Bytes(figure_svg(first, width).into()),
+                (Some(_), _) => Rendered::Bytes(figures_pdf(&figures, width)),
+            };
+            content.rendered(format, drawn);
+        }
+        let Some(folder) = &self.figures else {
+            return Vec::new();
+        };
+        if figures.is_empty() {
+            print_warning(missing);
+        }
+        folder.write(&figures, width)
     }
 }
 

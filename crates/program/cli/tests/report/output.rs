@@ -189,3 +189,92 @@ fn png_figures_are_written_or_the_missing_feature_is_named() {
     assert_eq!(&picture[..8], b"\x89PNG\r\n\x1a\n");
     assert!(picture.len() > 10_000, "something is drawn");
 }
+
+#[test]
+fn pdf_figures_have_the_width_of_a_column() {
+    let folder = tempfile::tempdir().unwrap();
+    let here = folder.path();
+    caps(6).write_to(&here.join("study"));
+    let pdf = "report study --export-pdf figures.pdf --figure-width one-column --export-figures figures --figure-format svg,pdf";
+    let output = sweetspot(here, &pdf.split(' ').collect::<Vec<_>>());
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let whole = std::fs::read(here.join("figures.pdf")).unwrap();
+    assert!(whole.starts_with(b"%PDF-"));
+    let whole = String::from_utf8_lossy(&whole);
+    let drawn = std::fs::read_dir(here.join("figures")).unwrap();
+    let names: Vec<String> = drawn
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    let count = |extension: &str| {
+        names
+            .iter()
+            .filter(|name| name.ends_with(extension))
+            .count()
+    };
+    assert_eq!(count(".pdf"), count(".svg"), "{names:?}");
+    // 85 mm are 240.94 points.
+    assert_eq!(
+        whole.matches("/MediaBox [0 0 240.94 ").count(),
+        count(".pdf")
+    );
+    let svg = std::fs::read(here.join("figures/energy-time.svg")).unwrap();
+    assert!(text(&svg).contains("width=\"85.00mm\""));
+    let output = sweetspot(here, &["report", "study", "--export-pdf", "-"]);
+    assert!(output.stdout.starts_with(b"%PDF-") && output.stdout.ends_with(b"%%EOF\n"));
+}
+
+#[test]
+fn a_width_without_a_figure_or_a_bad_one_is_rejected() {
+    let folder = tempfile::tempdir().unwrap();
+    caps(6).write_to(&folder.path().join("study"));
+    for (args, expected) in [
+        (
+            "--figure-width one-column",
+            "changes no figure: give --export-pdf",
+        ),
+        (
+            "--export-pdf x.pdf --figure-width wide",
+            "expected one-column, two-column or 50 to 1000",
+        ),
+        ("--figure-format pdf", "--export-figures"),
+    ] {
+        let args: Vec<&str> = ["report", "study"]
+            .into_iter()
+            .chain(args.split(' '))
+            .collect();
+        let output = sweetspot(folder.path(), &args);
+        assert_eq!(output.status.code(), Some(2), "{args:?}");
+        let message = text(&output.stderr);
+        assert!(message.contains(expected), "{args:?}: {message}");
+    }
+}
+
+/// Every command with figures of its own writes them as PDF, by the same flags.
+#[test]
+fn commands_on_simulated_gpus_write_pdf() {
+    let folder = tempfile::tempdir().unwrap();
+    caps(6).write_to(&folder.path().join("study"));
+    caps(5).write_to(&folder.path().join("other"));
+    for line in [
+        "compare study other",
+        "replay --study study",
+        "tune --simulate v100 --network resnet50",
+        "hold --simulate h200 --network resnet50 --below 400W --seconds 20",
+        "reproduce power-capping-2022",
+    ] {
+        let args: Vec<&str> = line.split(' ').collect();
+        let flags = ["--export-pdf", "one.pdf", "--figure-width", "120"];
+        let output = sweetspot(folder.path(), &[&args[..], &flags].concat());
+        assert!(
+            matches!(output.status.code(), Some(0 | 1)),
+            "{line}: {output:?}"
+        );
+        let pdf = std::fs::read(folder.path().join("one.pdf")).unwrap();
+        // 120 mm are 340.16 points.
+        assert!(
+            String::from_utf8_lossy(&pdf).contains("/MediaBox [0 0 340.16 "),
+            "{line}"
+        );
+        std::fs::remove_file(folder.path().join("one.pdf")).unwrap();
+    }
+}

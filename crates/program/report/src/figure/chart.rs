@@ -1,4 +1,6 @@
-//! The content of a figure before it is drawn: axes, lines, bars. Values are in the units of the axes.
+//! The content of a figure before it is drawn: axes, lines, bars, heat maps. Values are in the units of the axes.
+
+use super::palette::{PAINTS, Paint};
 
 /// Charts that belong together.
 pub struct Figure {
@@ -25,10 +27,14 @@ pub struct Chart {
     pub lines: Vec<Line>,
     /// Stacked horizontal bars, one in each row.
     pub bars: Vec<Bar>,
+    /// Coloured cells; the axes are then the categories of its columns and rows.
+    pub heat_map: Option<HeatMap>,
     /// Vertical and horizontal lines that mark settings and levels.
     pub reference_lines: Vec<ReferenceLine>,
     /// Whether the chart takes the whole width of the page.
     pub is_wide: bool,
+    /// Whether lines are named in a legend although their ends have room for labels.
+    pub has_legend: bool,
 }
 
 /// An axis of a chart.
@@ -76,10 +82,17 @@ impl Colour {
     pub const GREY: Self = Self(8);
     /// The colour of the chosen setting.
     pub const CHOICE: Self = Self(9);
+    /// The colour of the Pareto front, and of settings that were tried.
+    pub const FRONT: Self = Self(7);
 
     /// Returns the colour of the line with this index; colours repeat after eight.
     pub const fn of(index: usize) -> Self {
         Self((index % 8) as u8)
+    }
+
+    /// The colour's values on screens and paper, and its marker and dashes.
+    pub const fn paint(self) -> &'static Paint {
+        &PAINTS[self.0 as usize % PAINTS.len()]
     }
 }
 
@@ -110,6 +123,10 @@ pub enum LineStyle {
     Points,
     /// Large points with a ring.
     Markers,
+    /// Points that are not filled, for the values that a paper prints.
+    Published,
+    /// A thin dashed line for a level that a paper prints; it extends the axes.
+    Level,
 }
 
 /// A data point of a line.
@@ -131,6 +148,34 @@ pub struct Bar {
     pub label: String,
     /// The parts of the bar: name, amount, and the text that is shown when the pointer is over the part.
     pub parts: Vec<(String, f64, String)>,
+}
+
+/// A value for each combination of two settings, shown as colours.
+pub struct HeatMap {
+    /// The values of the horizontal axis.
+    pub columns: Vec<String>,
+    /// The values of the vertical axis, from bottom to top.
+    pub rows: Vec<String>,
+    /// The cells; a combination without a cell was not tried.
+    pub cells: Vec<HeatCell>,
+    /// Whether larger values are better.
+    pub larger_is_better: bool,
+}
+
+/// A cell of a heat map.
+pub struct HeatCell {
+    /// The index of the column.
+    pub column: usize,
+    /// The index of the row.
+    pub row: usize,
+    /// The value; `None` if the setting failed or has no value.
+    pub value: Option<f64>,
+    /// The text that is shown when the pointer is over the cell.
+    pub text: String,
+    /// Whether the cell is the reference.
+    pub is_reference: bool,
+    /// Whether the cell is the choice.
+    pub is_choice: bool,
 }
 
 /// A straight line across the chart, which marks a setting or a level.
@@ -193,6 +238,10 @@ impl Chart {
             grow(&mut x, 0.0);
             grow(&mut y, 0.0);
         }
+        if let Some(heat_map) = &self.heat_map {
+            grow(&mut x, heat_map.columns.len() as f64);
+            grow(&mut y, heat_map.rows.len() as f64);
+        }
         Some((x?, y?))
     }
 
@@ -207,8 +256,15 @@ impl Chart {
             let bars = self.bars.iter().map(|bar| bar.label.as_str()).collect();
             return format!("{}{}", self.title, names(bars));
         }
-        let labels = self.lines.iter().map(|line| line.label.as_str());
-        let labels: Vec<&str> = labels.filter(|label| !label.is_empty()).collect();
+        if self.heat_map.is_some() {
+            return format!("{} by {} and {}", self.title, self.x.label, self.y.label);
+        }
+        let mut labels: Vec<&str> = Vec::new();
+        for line in &self.lines {
+            if !line.label.is_empty() && !labels.contains(&line.label.as_str()) {
+                labels.push(&line.label);
+            }
+        }
         let (up, right) = (&self.y.label, &self.x.label);
         let up = if up.is_empty() { &self.title } else { up };
         format!("{up} against {right}{}", names(labels))

@@ -1,16 +1,28 @@
-//! Draws a chart as the content of an SVG element: axes, lines, error bars, bands, bars.
-
-use std::fmt::Write;
+//! Draws a chart as a picture: axes, lines, error bars and bands. Bars and heat maps are drawn by their own modules.
 
 use super::chart::{AxisKind, Chart, Colour, Dot, Line, LineStyle, is_drawable};
-use super::labels::{has_end_label, starts_further_apart};
+use super::header::{HEAD, header};
+use super::labels::{Area, LabelSpace, Spot};
+use super::line_labels::{has_end_label, needs_legend, starts_further_apart};
+use super::palette::Marker;
 use super::scale::Scale;
-use super::svg::{LETTER_WIDTH, Size, escape, shortened, text, text_width};
+use super::shape::{Anchor, Mark, MarkKind, Pen, Picture, Shape, Step, Text, TextRole};
+use super::text_size::{fitted, text_width};
+
+/// The share of a chart's height that a band may cover on average. A band that covers more only says that the readings
+/// vary over all of it, and hides what is behind.
+const MAX_BAND_HEIGHT: f64 = 0.3;
+
+/// The height below the horizontal axis, for its values and its name.
+const FOOT: f64 = 44.0;
+
+/// The largest share of the width that labels at the ends of lines may take.
+pub const MAX_LABEL_SHARE: f64 = 0.34;
 
 /// A chart with the positions of its parts.
 pub struct Drawing<'a> {
     pub(super) chart: &'a Chart,
-    pub(super) size: Size,
+    pub(super) width: f64,
     pub(super) x: Scale,
     pub(super) y: Scale,
     pub(super) left: f64,
@@ -19,80 +31,159 @@ pub struct Drawing<'a> {
     pub(super) bottom: f64,
     /// Whether lines are labelled at their left end, because they are further apart there.
     pub(super) labels_left: bool,
+    /// Whether the ends of lines have labels; if not, a legend names the lines.
+    pub(super) has_end_labels: bool,
+    /// The picture drawn so far.
+    pub(super) picture: Picture,
+    /// The space that is free for labels.
+    pub(super) space: LabelSpace,
+}
+
+/// Draws a chart in a picture of this width. The picture is higher than `height` if the title or the legend takes
+/// several lines, or if there are many bars.
+pub fn draw(chart: &Chart, width: f64, height: f64) -> Picture {
+    let mut drawing = Drawing::new(chart, width, height);
+    if let Some(heat_map) = &chart.heat_map {
+        drawing.heat_map(heat_map);
+    } else if !chart.bars.is_empty() {
+        drawing.bars();
+    } else {
+        drawing.draw_axes();
+        drawing.guides();
+        for line in &chart.lines {
+            drawing.draw_line(line);
+        }
+        drawing.labels();
+    }
+    drawing.picture
 }
 
 impl<'a> Drawing<'a> {
-    /// Computes the layout of a chart of this size.
-    pub fn new(chart: &'a Chart, size: Size) -> Self {
-        let (width, height) = (f64::from(size.0), f64::from(size.1));
+    /// Draws the title and the legend, and computes the layout of what is below.
+    fn new(chart: &'a Chart, width: f64, height: f64) -> Self {
+        let mut picture = Picture {
+            width,
+            ..Picture::default()
+        };
+        let has_end_labels = !needs_legend(chart, width, height);
+        let head = header(&mut picture, chart, has_end_labels);
+        // A single line of title is part of the usual height.
+        let height = match chart.bars.len() {
+            0 => height + head - HEAD,
+            bars => head + FOOT + super::bars::ROW_HEIGHT * bars as f64 + 6.0,
+        };
+        picture.height = height;
         let labels = chart
             .lines
             .iter()
-            .filter(|line| has_end_label(line) && line.style != LineStyle::Markers);
+            .filter(|line| has_end_labels && has_end_label(line));
         let widest = labels
-            .map(|line| text_width(&line.label))
+            .map(|line| text_width(&line.label, TextRole::Label(line.colour)))
             .fold(0.0, f64::max);
         let ends = chart.extent().unwrap_or(((0.0, 1.0), (0.0, 1.0)));
-        let (top, bottom) = (34.0, height - 44.0);
+        let (top, bottom) = (head, height - FOOT);
         let y = Scale::new(&chart.y, ends.1, bottom, top);
-        let ticks = y.ticks(&chart.y.kind, 6);
-        let ticks = ticks.iter().map(|(_, text)| text_width(text));
-        let mut left = ticks.fold(18.0, f64::max) + 14.0;
-        if !chart.bars.is_empty() {
-            let labels = chart.bars.iter().map(|bar| text_width(&bar.label));
-            left = (labels.fold(0.0, f64::max) + 14.0).min(0.34 * width);
-        }
-        let labels_left = chart.bars.is_empty() && starts_further_apart(chart);
-        let room = if widest > 0.0 {
-            (widest + 16.0).min(0.36 * width)
-        } else {
-            16.0
+        let ticks = y.ticks(&chart.y.kind, tick_count(top, bottom));
+        let ticks = ticks.iter();
+        let ticks = ticks.map(|(_, text)| text_width(text, TextRole::Tick));
+        let mut left = (ticks.fold(18.0, f64::max) + 12.0).min(0.34 * width);
+        let row_labels: Vec<&str> = match &chart.heat_map {
+            Some(heat_map) => heat_map.rows.iter().map(String::as_str).collect(),
+            None => chart.bars.iter().map(|bar| bar.label.as_str()).collect(),
         };
-        let right = width - if labels_left { 16.0 } else { room };
-        let from = if labels_left { left + room - 8.0 } else { left };
+        if !row_labels.is_empty() {
+            let widths = row_labels
+                .iter()
+                .map(|label| text_width(label, TextRole::Tick));
+            left = (widths.fold(0.0, f64::max) + 14.0).min(0.36 * width);
+        }
+        let labels_left = has_end_labels && starts_further_apart(chart);
+        let room = match widest > 0.0 {
+            true => (widest + 14.0).min(MAX_LABEL_SHARE * width),
+            // The last value of the axis may be centred at the right end.
+            false => 18.0,
+        };
+        let right = width - if labels_left { 18.0 } else { room };
+        let from = if labels_left { left + room - 6.0 } else { left };
+        let mut space = LabelSpace::new(Area {
+            left: 0.0,
+            top: 0.0,
+            right: width,
+            bottom: height,
+        });
+        for shape in &picture.shapes {
+            if let Shape::Text(text) = shape {
+                space.reserve(text.area());
+            }
+        }
         Self {
             x: Scale::new(&chart.x, ends.0, from, right),
             y,
             chart,
-            size,
+            width,
             left,
             right,
             top,
             bottom,
             labels_left,
+            has_end_labels,
+            picture,
+            space,
         }
     }
 
-    /// Writes the content of the SVG element.
-    pub fn draw(&self, out: &mut String) {
-        let chart = self.chart;
-        text(out, "ct", "start", 0.0, 14.0, &chart.title);
-        if chart.bars.is_empty() {
-            self.draw_axes(out);
-            self.guides(out);
-            for line in chart
-                .lines
-                .iter()
-                .filter(|line| line.style != LineStyle::Guide)
-            {
-                self.draw_line(out, line);
-            }
-            self.labels(out);
-        } else {
-            self.bars(out);
+    /// Adds a text if no other text is in its place.
+    pub(super) fn text_if_free(
+        &mut self,
+        role: TextRole,
+        anchor: Anchor,
+        (x, y): (f64, f64),
+        text: &str,
+    ) {
+        let text = Text {
+            role,
+            anchor,
+            x,
+            y,
+            text: text.to_owned(),
+        };
+        // Numbers that nearly touch look like one.
+        let room = if role == TextRole::Tick { 3.0 } else { 0.0 };
+        if !text.text.is_empty() && self.space.reserve_if_free(text.area(), room) {
+            self.picture.shapes.push(Shape::Text(text));
         }
+    }
+
+    /// Adds a path.
+    pub(super) fn path(&mut self, pen: Pen, steps: Vec<Step>) {
+        if !steps.is_empty() {
+            self.picture.shapes.push(Shape::Path(pen, steps));
+        }
+    }
+
+    /// Writes the name of the horizontal axis.
+    pub(super) fn x_label(&mut self) {
+        let label = fitted(&self.chart.x.label, TextRole::AxisLabel, self.width);
+        let at = (self.right, self.bottom + 35.0);
+        let at = (at.0.max(text_width(&label, TextRole::AxisLabel)), at.1);
+        self.text_if_free(TextRole::AxisLabel, Anchor::End, at, &label);
     }
 
     /// Draws the grid, the axes and their labels.
-    fn draw_axes(&self, out: &mut String) {
+    fn draw_axes(&mut self) {
         let chart = self.chart;
         let (left, right, top, bottom) = (self.left, self.right, self.top, self.bottom);
-        let most = ((bottom - top) / 42.0).max(3.0) as usize;
-        let mut grid = String::new();
+        let most = tick_count(top, bottom);
+        let mut grid = Vec::new();
+        let within = |at: f64, from: f64, to: f64| at >= from - 0.5 && at <= to + 0.5;
         for (value, label) in self.y.ticks(&chart.y.kind, most) {
             let y = self.y.position_of(value);
-            let _ = write!(grid, "M{left:.1} {y:.1}H{right:.1}");
-            text(out, "tk", "end", left - 7.0, y + 4.0, &label);
+            if !within(y, top, bottom) {
+                continue;
+            }
+            grid.extend([Step::Move(left, y), Step::Line(right, y)]);
+            let label = fitted(&label, TextRole::Tick, left - 7.0);
+            self.text_if_free(TextRole::Tick, Anchor::End, (left - 6.0, y + 4.0), &label);
         }
         let ticks = self
             .x
@@ -100,64 +191,41 @@ impl<'a> Drawing<'a> {
         let room = (right - left) / ticks.len().max(1) as f64;
         for (value, label) in &ticks {
             let x = self.x.position_of(*value);
-            let _ = write!(grid, "M{x:.1} {bottom:.1}v4");
-            let most = (room / LETTER_WIDTH).max(3.0) as usize;
-            text(
-                out,
-                "tk",
-                "middle",
-                x,
-                bottom + 17.0,
-                &shortened(label, most),
-            );
+            if !within(x, left, right) {
+                continue;
+            }
+            grid.extend([Step::Move(x, bottom), Step::Line(x, bottom + 4.0)]);
+            let label = match chart.x.kind {
+                AxisKind::Categories(_) => fitted(label, TextRole::Tick, room - 4.0),
+                _ => label.clone(),
+            };
+            self.text_if_free(TextRole::Tick, Anchor::Middle, (x, bottom + 16.0), &label);
         }
-        let _ = write!(out, "<path class=\"g\" d=\"{grid}\"/>");
-        let _ = write!(
-            out,
-            "<path class=\"ax\" d=\"M{left:.1} {bottom:.1}H{right:.1}\"/>"
-        );
-        text(out, "al", "end", right, bottom + 36.0, &chart.x.label);
-        if chart.y.label != chart.title {
-            let far = f64::from(self.size.0);
-            text(out, "al", "end", far, 14.0, &chart.y.label);
-        }
+        self.path(Pen::Grid, grid);
+        let axis = vec![Step::Move(left, bottom), Step::Line(right, bottom)];
+        self.path(Pen::Axis, axis);
+        self.x_label();
     }
 
     /// Draws reference lines and guides, cut at the edges of the chart.
-    fn guides(&self, out: &mut String) {
+    fn guides(&mut self) {
         for rule in &self.chart.reference_lines {
-            let colour = rule.colour.0;
-            if rule.is_vertical {
-                let x = self.x.position_of(rule.at);
-                let _ = write!(
-                    out,
-                    "<path class=\"r c{colour}\" d=\"M{x:.1} {:.1}V{:.1}\"/>",
-                    self.top - 4.0,
-                    self.bottom
-                );
-                let near = x > 0.62 * self.right;
-                let (anchor, shift) = if near { ("end", -5.0) } else { ("start", 5.0) };
-                let class = format!("lb c{colour}");
-                text(out, &class, anchor, x + shift, self.top + 4.0, &rule.label);
-            } else {
-                let y = self.y.position_of(rule.at);
-                let _ = write!(
-                    out,
-                    "<path class=\"r c{colour}\" d=\"M{:.1} {y:.1}H{:.1}\"/>",
-                    self.left, self.right
-                );
-                let class = format!("lb c{colour}");
-                text(out, &class, "end", self.right, y - 5.0, &rule.label);
-            }
-        }
-        for line in self
-            .chart
-            .lines
-            .iter()
-            .filter(|line| line.style == LineStyle::Guide)
-        {
-            let path = self.path(line.dots.iter().filter(|dot| self.is_inside(dot)));
-            let _ = write!(out, "<path class=\"gd c{}\" d=\"{path}\"/>", line.colour.0);
+            let ends = match rule.is_vertical {
+                true => {
+                    let x = self.x.position_of(rule.at);
+                    [(x, self.top - 4.0), (x, self.bottom)]
+                }
+                false => {
+                    let y = self.y.position_of(rule.at);
+                    [(self.left, y), (self.right, y)]
+                }
+            };
+            self.space.avoid_line(ends[0], ends[1]);
+            let steps = vec![
+                Step::Move(ends[0].0, ends[0].1),
+                Step::Line(ends[1].0, ends[1].1),
+            ];
+            self.path(Pen::Rule(rule.colour), steps);
         }
     }
 
@@ -167,208 +235,157 @@ impl<'a> Drawing<'a> {
         (left..=right).contains(&dot.x) && (low..=high).contains(&dot.y)
     }
 
-    /// The SVG path through some data points.
-    fn path<'d>(&self, dots: impl Iterator<Item = &'d Dot>) -> String {
-        let mut path = String::new();
-        for dot in dots.filter(|dot| dot.is_drawable()) {
-            let verb = if path.is_empty() { 'M' } else { 'L' };
-            let _ = write!(
-                path,
-                "{verb}{:.1} {:.1}",
-                self.x.position_of(dot.x),
-                self.y.position_of(dot.y)
-            );
-        }
-        path
+    /// The position of a data point.
+    pub(super) fn position(&self, dot: &Dot) -> (f64, f64) {
+        (self.x.position_of(dot.x), self.y.position_of(dot.y))
+    }
+
+    /// The path through some positions.
+    fn path_through(positions: impl IntoIterator<Item = (f64, f64)>) -> Vec<Step> {
+        let steps = positions.into_iter().enumerate();
+        let steps = steps.map(|(index, (x, y))| match index {
+            0 => Step::Move(x, y),
+            _ => Step::Line(x, y),
+        });
+        steps.collect()
     }
 
     /// Draws a line and its data points.
-    fn draw_line(&self, out: &mut String, line: &Line) {
-        let colour = line.colour.0;
+    fn draw_line(&mut self, line: &Line) {
         if line.style == LineStyle::Band {
-            self.band(out, line);
+            self.band(line);
         }
-        if !matches!(line.style, LineStyle::Points | LineStyle::Markers) {
-            let path = self.path(line.dots.iter());
-            let _ = write!(out, "<path class=\"l c{colour}\" d=\"{path}\"/>");
-        }
-        if matches!(
+        let is_guide = line.style == LineStyle::Guide;
+        let dots = line.dots.iter().filter(|dot| dot.is_drawable());
+        let dots = dots.filter(|dot| !is_guide || self.is_inside(dot));
+        let positions: Vec<(f64, f64)> = dots.map(|dot| self.position(dot)).collect();
+        let has_points = matches!(
             line.style,
-            LineStyle::PointsAndLine | LineStyle::Points | LineStyle::Markers
-        ) {
-            self.error_bars(out, line);
-        }
-        let (class, radius) = match line.style {
-            LineStyle::Line | LineStyle::Guide | LineStyle::Band => {
-                return self.hover_targets(out, line);
+            LineStyle::PointsAndLine
+                | LineStyle::Points
+                | LineStyle::Markers
+                | LineStyle::Published
+        );
+        let pen = match line.style {
+            LineStyle::PointsAndLine => Some(Pen::Series(line.colour)),
+            LineStyle::Line | LineStyle::Band => Some(Pen::DashedSeries(line.colour)),
+            LineStyle::Guide | LineStyle::Level => Some(Pen::Guide(line.colour)),
+            LineStyle::Points | LineStyle::Markers | LineStyle::Published => None,
+        };
+        if let Some(pen) = pen {
+            // Labels need not know every bend of a line of many points.
+            let every = positions.len().div_ceil(80).max(1);
+            let coarse: Vec<(f64, f64)> = positions.iter().copied().step_by(every).collect();
+            for pair in coarse.windows(2) {
+                self.space.avoid_line(pair[0], pair[1]);
             }
-            LineStyle::Markers => ("p m", 6.0),
-            _ if line.dots.len() > 60 => ("p", 2.0),
-            _ => ("p", 3.0),
+            self.path(pen, Self::path_through(positions.iter().copied()));
+        }
+        if has_points {
+            self.error_bars(line);
+        }
+        let (kind, radius) = match line.style {
+            LineStyle::Line | LineStyle::Guide | LineStyle::Level | LineStyle::Band => {
+                return self.hover_targets(line);
+            }
+            LineStyle::Markers => (MarkKind::Ringed, 6.0),
+            LineStyle::Published => (MarkKind::Hollow, 4.2),
+            _ if line.dots.len() > 60 => (MarkKind::Point, 2.0),
+            _ => (MarkKind::Point, 3.0),
         };
         for dot in line.dots.iter().filter(|dot| dot.is_drawable()) {
-            let _ = write!(
-                out,
-                "<circle class=\"{class} c{colour}\" cx=\"{:.1}\" cy=\"{:.1}\" r=\"{radius}\"><title>{}</title></circle>",
-                self.x.position_of(dot.x),
-                self.y.position_of(dot.y),
-                escape(&dot.text)
-            );
+            let (x, y) = self.position(dot);
+            self.space.avoid_point(Spot { x, y, radius });
+            if line.style == LineStyle::Markers {
+                // No label may hide the reference or the choice.
+                self.space.reserve(Area::around(x, y, 5.0));
+            }
+            self.mark(kind, line.colour, (x, y), radius, &dot.text);
         }
     }
 
+    /// Adds a data point.
+    fn mark(&mut self, kind: MarkKind, colour: Colour, at: (f64, f64), radius: f64, hover: &str) {
+        let marker = match kind {
+            MarkKind::Ringed | MarkKind::HoverTarget => Marker(&[]),
+            _ => colour.paint().marker,
+        };
+        self.picture.shapes.push(Shape::Mark(Mark {
+            kind,
+            marker,
+            colour,
+            x: at.0,
+            y: at.1,
+            radius,
+            hover: hover.to_owned(),
+        }));
+    }
+
     /// Adds invisible points that show a text when the pointer is over them.
-    fn hover_targets(&self, out: &mut String, line: &Line) {
+    fn hover_targets(&mut self, line: &Line) {
         let every = line.dots.len().div_ceil(60).max(1);
-        for dot in line
-            .dots
-            .iter()
-            .step_by(every)
-            .filter(|dot| !dot.text.is_empty() && dot.is_drawable())
-        {
-            let _ = write!(
-                out,
-                "<circle class=\"p q c{}\" cx=\"{:.1}\" cy=\"{:.1}\" r=\"2\"><title>{}</title></circle>",
-                line.colour.0,
-                self.x.position_of(dot.x),
-                self.y.position_of(dot.y),
-                escape(&dot.text)
-            );
+        let dots = line.dots.iter().step_by(every);
+        for dot in dots.filter(|dot| !dot.text.is_empty() && dot.is_drawable()) {
+            let at = self.position(dot);
+            self.mark(MarkKind::HoverTarget, line.colour, at, 2.0, &dot.text);
         }
     }
 
     /// Draws the error bars of a line in one path.
-    fn error_bars(&self, out: &mut String, line: &Line) {
-        let mut path = String::new();
+    fn error_bars(&mut self, line: &Line) {
+        let mut steps = Vec::new();
         for dot in line.dots.iter().filter(|dot| dot.is_drawable()) {
-            let Some((low, high)) = dot
-                .span
-                .filter(|(low, high)| is_drawable(*low) && is_drawable(*high))
-            else {
+            let Some((low, high)) = drawable_span(dot) else {
                 continue;
             };
-            let (x, low, high) = (
-                self.x.position_of(dot.x),
-                self.y.position_of(low),
-                self.y.position_of(high),
-            );
+            let x = self.x.position_of(dot.x);
+            let (low, high) = (self.y.position_of(low), self.y.position_of(high));
             if low - high >= 1.5 {
-                let _ = write!(
-                    path,
-                    "M{:.1} {low:.1}h5M{x:.1} {low:.1}V{high:.1}M{0:.1} {high:.1}h5",
-                    x - 2.5
-                );
-            }
-        }
-        if !path.is_empty() {
-            let _ = write!(out, "<path class=\"e c{}\" d=\"{path}\"/>", line.colour.0);
-        }
-    }
-
-    /// Draws the band between the lowest and the highest values of a line.
-    fn band(&self, out: &mut String, line: &Line) {
-        let mut path = String::new();
-        let drawable = |dot: &&Dot| {
-            let span = dot
-                .span
-                .is_some_and(|(low, high)| is_drawable(low) && is_drawable(high));
-            dot.is_drawable() && span
-        };
-        let drawn = || line.dots.iter().filter(drawable);
-        let spans = || drawn().filter_map(|dot| Some((dot.x, dot.span?)));
-        for (x, (_, high)) in spans() {
-            let verb = if path.is_empty() { 'M' } else { 'L' };
-            let _ = write!(
-                path,
-                "{verb}{:.1} {:.1}",
-                self.x.position_of(x),
-                self.y.position_of(high)
-            );
-        }
-        for (x, (low, _)) in spans().collect::<Vec<_>>().into_iter().rev() {
-            let _ = write!(
-                path,
-                "L{:.1} {:.1}",
-                self.x.position_of(x),
-                self.y.position_of(low)
-            );
-        }
-        if !path.is_empty() {
-            let _ = write!(out, "<path class=\"b c{}\" d=\"{path}Z\"/>", line.colour.0);
-        }
-    }
-
-    /// Draws stacked bars.
-    fn bars(&self, out: &mut String) {
-        let chart = self.chart;
-        let most = (self.left / LETTER_WIDTH) as usize;
-        let ticks = self.x.ticks(
-            &AxisKind::Linear,
-            ((self.right - self.left) / 62.0).max(2.0) as usize,
-        );
-        let mut grid = String::new();
-        for (value, label) in ticks {
-            let x = self.x.position_of(value);
-            let _ = write!(grid, "M{x:.1} {:.1}V{:.1}", self.top - 6.0, self.bottom);
-            text(out, "tk", "middle", x, self.bottom + 17.0, &label);
-        }
-        let _ = write!(out, "<path class=\"g\" d=\"{grid}\"/>");
-        text(
-            out,
-            "al",
-            "end",
-            self.right,
-            self.bottom + 36.0,
-            &chart.x.label,
-        );
-        let mut names: Vec<&str> = Vec::new();
-        for (row, bar) in chart.bars.iter().enumerate() {
-            let y = self.top + 34.0 * row as f64;
-            text(
-                out,
-                "tk",
-                "end",
-                self.left - 8.0,
-                y + 15.0,
-                &shortened(&bar.label, most),
-            );
-            let mut from = 0.0;
-            for (name, amount, shown) in &bar.parts {
-                let place = names
-                    .iter()
-                    .position(|known| known == name)
-                    .unwrap_or_else(|| {
-                        names.push(name);
-                        names.len() - 1
-                    });
-                let (x, end) = (self.x.position_of(from), self.x.position_of(from + amount));
-                let colour = Colour::of(place).0;
-                let _ = write!(
-                    out,
-                    "<rect class=\"p s c{colour}\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{:.1}\" height=\"22\"><title>{}</title></rect>",
-                    (end - x).max(0.5),
-                    escape(shown)
-                );
-                if row == 0 && end - x > text_width(name) + 8.0 {
-                    text(out, "in", "start", x + 6.0, y + 15.0, name);
+                for (from, to) in [
+                    ((x - 2.5, low), (x + 2.5, low)),
+                    ((x, low), (x, high)),
+                    ((x - 2.5, high), (x + 2.5, high)),
+                ] {
+                    steps.extend([Step::Move(from.0, from.1), Step::Line(to.0, to.1)]);
                 }
-                from += amount;
             }
         }
-        self.legend(out, &names);
+        self.path(Pen::ErrorBar(line.colour), steps);
     }
 
-    /// Writes the names of a bar's parts in their colours, at the top right.
-    fn legend(&self, out: &mut String, names: &[&str]) {
-        let mut right = f64::from(self.size.0);
-        for (place, name) in names.iter().enumerate().rev() {
-            let name = shortened(name, 14);
-            if right - text_width(&name) < text_width(&self.chart.title) + 12.0 {
-                break;
-            }
-            let class = format!("lb c{}", Colour::of(place).0);
-            text(out, &class, "end", right, 14.0, &name);
-            right -= text_width(&name) + 12.0;
+    /// Draws the band between the lowest and the highest values of a line, or only its edges if it would fill the chart.
+    fn band(&mut self, line: &Line) {
+        let dots = line.dots.iter().filter(|dot| dot.is_drawable());
+        let spans: Vec<(f64, f64, f64)> = dots
+            .filter_map(|dot| {
+                let (low, high) = drawable_span(dot)?;
+                let (low, high) = (self.y.position_of(low), self.y.position_of(high));
+                Some((self.x.position_of(dot.x), low, high))
+            })
+            .collect();
+        if spans.is_empty() {
+            return;
         }
+        let high = spans.iter().map(|(x, _, high)| (*x, *high));
+        let low = spans.iter().map(|(x, low, _)| (*x, *low));
+        let height: f64 = spans.iter().map(|(_, low, high)| low - high).sum();
+        if height / spans.len() as f64 > MAX_BAND_HEIGHT * (self.bottom - self.top) {
+            let edges = [Self::path_through(high), Self::path_through(low)].concat();
+            return self.path(Pen::BandEdge(line.colour), edges);
+        }
+        let mut steps = Self::path_through(high.chain(low.rev()));
+        steps.push(Step::Close);
+        self.path(Pen::Band(line.colour), steps);
     }
+}
+
+/// The number of values to write beside a vertical axis.
+fn tick_count(top: f64, bottom: f64) -> usize {
+    ((bottom - top) / 42.0).max(3.0) as usize
+}
+
+/// The ends of a point's error bar or band, if both can be drawn.
+fn drawable_span(dot: &Dot) -> Option<(f64, f64)> {
+    dot.span
+        .filter(|(low, high)| is_drawable(*low) && is_drawable(*high))
 }

@@ -1,8 +1,9 @@
 //! The energy-time plane (power_capping_2022, figure 1).
 
-use sweetspot_decide::Aim;
+use sweetspot_decide::{Aim, Objective};
 
 use super::chart::{Chart, ChartAxis, Colour, Dot, Figure, Line, LineStyle};
+use super::palette::colour_of;
 use crate::analysis::view::StudyView;
 use crate::wording::format_percent;
 
@@ -31,7 +32,7 @@ pub fn energy_time_plane(view: &StudyView<'_>) -> Option<Figure> {
         style,
     };
     lines.push(line(Colour::GREY, near, LineStyle::Points));
-    lines.push(line(Colour(0), front, LineStyle::PointsAndLine));
+    lines.push(line(Colour::FRONT, front, LineStyle::PointsAndLine));
     lines.extend(markers(view));
     let beyond = match far.len() {
         0 => String::new(),
@@ -42,7 +43,7 @@ pub fn energy_time_plane(view: &StudyView<'_>) -> Option<Figure> {
         id: "energy-time".to_owned(),
         title: "Energy against time".to_owned(),
         caption: format!(
-            "Each dot is a configuration, against the reference ({}) at 1, 1. Below a dashed line that metric is better than at the reference. The blue line is the Pareto front: no configuration is both faster and uses less energy. The large orange dot is the {}.{beyond}",
+            "Each dot is a configuration, against the reference ({}) at 1, 1. Below a dashed line that metric is better than at the reference. The solid line is the Pareto front: no configuration is both faster and uses less energy. The large dark dot is the {}.{beyond}",
             view.reference_setting(),
             view.chosen_name()
         ),
@@ -82,7 +83,7 @@ fn dot(view: &StudyView<'_>, index: usize) -> Option<Dot> {
 /// Marks the reference, and the choice if it is another configuration.
 fn markers(view: &StudyView<'_>) -> Vec<Line> {
     let marker = |label: &str, colour: Colour, dot: Dot| Line {
-        label: super::shortened(label, 40),
+        label: super::shortened(label, 60),
         colour,
         dots: vec![dot],
         style: LineStyle::Markers,
@@ -102,7 +103,7 @@ fn markers(view: &StudyView<'_>) -> Vec<Line> {
         let mut dot = dot(view, chosen)?;
         let name = format!("{}: {}", view.chosen_name(), view.setting(chosen));
         dot.text = format!("{}: {}", view.chosen_name(), dot.text);
-        Some(marker(&name, Colour(1), dot))
+        Some(marker(&name, Colour::CHOICE, dot))
     }));
     lines
 }
@@ -123,17 +124,17 @@ fn metric_lines(left: f64, right: f64) -> Vec<Line> {
     };
     // EDS(k) = 1 where (k-1) E + t = k.
     let sum = |k: f64| move |time: f64| (k - time) / (k - 1.0);
-    let lines: [(&str, Colour, Vec<Dot>); 4] = [
-        ("E", Colour(7), along(&|_| 1.0)),
-        ("EDP", Colour(2), along(&|time| 1.0 / time)),
-        ("EDS(k=2.0)", Colour(3), along(&sum(2.0))),
-        ("EDS(k=1.5)", Colour(4), along(&sum(1.5))),
+    let lines: [(&str, Objective, Vec<Dot>); 4] = [
+        ("E", Objective::Energy, along(&|_| 1.0)),
+        ("EDP", Objective::Edp, along(&|time| 1.0 / time)),
+        ("EDS(k=2.0)", Objective::Eds(2.0), along(&sum(2.0))),
+        ("EDS(k=1.5)", Objective::Eds(1.5), along(&sum(1.5))),
     ];
     lines
         .into_iter()
-        .map(|(label, colour, dots)| Line {
+        .map(|(label, objective, dots)| Line {
             label: label.to_owned(),
-            colour,
+            colour: colour_of(objective),
             dots,
             style: LineStyle::Guide,
         })

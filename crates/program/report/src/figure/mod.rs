@@ -1,28 +1,44 @@
 //! Figures as in the papers, from any study that has the values they need.
 
+mod bars;
 mod chart;
 mod draw;
 mod energy_time;
+mod header;
+mod heat;
+mod heat_map;
 mod labels;
+mod layout;
+mod legend;
+mod line_labels;
 mod normalised;
 mod overlay;
 mod palette;
+mod pdf;
+mod pdf_text;
 mod performance;
 mod phases;
 #[cfg(feature = "png")]
 mod png;
 mod scale;
 mod scaling;
+mod shape;
 mod svg;
+#[cfg(test)]
+mod tests;
+mod text_size;
 mod timeline;
 
 pub use chart::{AxisKind, Chart, ChartAxis, Colour, Dot, Figure, Line, LineStyle, ReferenceLine};
+pub use layout::{FigureWidth, Size};
 pub use overlay::overlays;
-pub use palette::{DARK, LIGHT, variables};
+pub use palette::{colour_of, variables};
+pub use pdf::figures_pdf;
 #[cfg(feature = "png")]
 pub use png::{PngError, figure_png};
 pub use scale::number;
-pub use svg::{Size, inline, shortened};
+pub use svg::inline;
+pub use text_size::shortened;
 pub(crate) use timeline::downsample;
 pub use timeline::{Timeline, runs_to_show};
 
@@ -32,6 +48,7 @@ use crate::analysis::view::StudyView;
 pub fn figures(view: &StudyView<'_>, timelines: &[Timeline]) -> Vec<Figure> {
     let mut figures: Vec<Figure> = Vec::new();
     figures.extend(energy_time::energy_time_plane(view));
+    figures.extend(heat_map::heat_maps(view));
     figures.extend(normalised::normalised_curves(view));
     figures.extend(performance::performance_figures(view));
     figures.extend(scaling::scaling(view));
@@ -41,7 +58,7 @@ pub fn figures(view: &StudyView<'_>, timelines: &[Timeline]) -> Vec<Figure> {
 }
 
 /// Makes the ids of figures unique and safe for file names and links, because an axis may have any name.
-fn with_unique_ids(mut figures: Vec<Figure>) -> Vec<Figure> {
+pub(crate) fn with_unique_ids(mut figures: Vec<Figure>) -> Vec<Figure> {
     let mut known: Vec<String> = Vec::new();
     for figure in &mut figures {
         let safe = |letter: char| match letter {
@@ -62,8 +79,8 @@ fn with_unique_ids(mut figures: Vec<Figure>) -> Vec<Figure> {
 }
 
 /// Draws a figure as an SVG file.
-pub fn figure_svg(figure: &Figure) -> String {
-    svg::standalone(figure)
+pub fn figure_svg(figure: &Figure, width: FigureWidth) -> String {
+    svg::standalone(figure, width)
 }
 
 /// Makes a data point from a measured value and its interval.

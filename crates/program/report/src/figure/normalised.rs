@@ -6,18 +6,9 @@ use sweetspot_study::{Axis, Configuration};
 use super::chart::{
     AxisKind, Chart, ChartAxis, Colour, Dot, Figure, Line, LineStyle, ReferenceLine,
 };
+use super::palette::{METRICS, colour_of};
 use crate::analysis::view::StudyView;
 use crate::settings::{axis_name, setting, value_text};
-
-/// The curves of a chart: name, objective and colour.
-const CURVES: [(&str, Objective, Colour); 6] = [
-    ("time", Objective::Time, Colour(1)),
-    ("EDS(k=1.5)", Objective::Eds(1.5), Colour(3)),
-    ("EDS(k=2.0)", Objective::Eds(2.0), Colour(5)),
-    ("EDP", Objective::Edp, Colour(2)),
-    ("energy", Objective::Energy, Colour(0)),
-    ("power", Objective::Power, Colour(4)),
-];
 
 /// Makes a figure for each knob that the study varies.
 pub fn normalised_curves(view: &StudyView<'_>) -> Vec<Figure> {
@@ -100,7 +91,7 @@ fn chart(view: &StudyView<'_>, axis: &Axis, fixed: &Configuration) -> Option<Cha
 /// Makes a line for each normalised quantity.
 fn lines(view: &StudyView<'_>, axis: &Axis, slice: &[(f64, usize)]) -> Vec<Line> {
     let mut lines = Vec::new();
-    for (label, objective, colour) in CURVES {
+    for (label, objective) in METRICS {
         let Some(scale) = reference_scale(view, objective) else {
             continue;
         };
@@ -120,7 +111,7 @@ fn lines(view: &StudyView<'_>, axis: &Axis, slice: &[(f64, usize)]) -> Vec<Line>
         if dots.len() > 1 {
             lines.push(Line {
                 label: label.to_owned(),
-                colour,
+                colour: colour_of(objective),
                 dots,
                 style: LineStyle::PointsAndLine,
             });

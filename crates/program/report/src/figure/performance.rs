@@ -5,6 +5,7 @@ use sweetspot_decide::Objective;
 use sweetspot_study::{Axis, BATCH_PARAMETER, Configuration};
 
 use super::chart::{Chart, ChartAxis, Colour, Dot, Figure, Line, LineStyle};
+use super::palette::colour_of;
 use crate::analysis::view::StudyView;
 use crate::settings::axis_name;
 use crate::wording::format_amount;
@@ -114,16 +115,16 @@ fn line_configurations(
     view: &StudyView<'_>,
     fixed: &Configuration,
     by: Option<&Axis>,
-) -> Vec<(String, Colour, Configuration)> {
+) -> Vec<(String, Option<Colour>, Configuration)> {
     let Some(by) = by else {
-        return vec![(String::new(), Colour::of(0), fixed.clone())];
+        return vec![(String::new(), None, fixed.clone())];
     };
     let values = spread_values(view.values(by)).into_iter().enumerate();
     values
         .filter_map(|(index, value)| {
             let fixed = with_axis_value(view, fixed, by, &value)?;
             let label = crate::settings::configuration_text(std::slice::from_ref(by), &fixed);
-            Some((label, Colour::of(index), fixed))
+            Some((label, Some(Colour::of(index)), fixed))
         })
         .collect()
 }
@@ -139,7 +140,8 @@ fn figure(view: &StudyView<'_>, axis: &Axis, by: Option<&Axis>) -> Option<Figure
     for (title, objective, unit) in quantities(view) {
         let lines = configurations.iter().map(|(label, colour, fixed)| Line {
             label: label.clone(),
-            colour: *colour,
+            // A single line is the quantity itself.
+            colour: colour.unwrap_or_else(|| colour_of(objective)),
             dots: line(view, axis, fixed, objective, unit),
             style: LineStyle::PointsAndLine,
         });

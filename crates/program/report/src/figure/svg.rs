@@ -1,22 +1,11 @@
-//! Charts as SVG. Colours are classes, so that a page can set them; a figure in its own file has its own style.
+//! Writes pictures as SVG. Colours are classes, so that a page can set them; a figure in its own file has its own style.
 
 use std::fmt::Write;
 
-use super::chart::{Chart, Figure};
-use super::draw::Drawing;
-
-/// The width and height of a chart in pixels.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Size(pub u32, pub u32);
-
-impl Size {
-    /// The size of one of several charts side by side, or of a chart on a phone.
-    pub const SMALL: Self = Self(360, 270);
-    /// The size of a single chart on a large screen.
-    pub const WIDE: Self = Self(860, 430);
-    /// The size of an important single chart on a phone.
-    pub const TALL: Self = Self(360, 340);
-}
+use super::chart::{Chart, Colour, Figure};
+use super::draw::draw;
+use super::layout::{FigureWidth, Size, arranged};
+use super::shape::{Anchor, Fill, Mark, MarkKind, Pen, Picture, Rectangle, Shape, Step, TextRole};
 
 /// Escapes text for XML.
 pub fn escape(text: &str) -> String {
@@ -38,202 +27,187 @@ pub fn escape(text: &str) -> String {
 
 /// Draws a chart as an element of a page.
 pub fn inline(chart: &Chart, size: Size, class: &str) -> String {
-    let Size(width, height) = sized(chart, size);
+    let picture = draw(chart, size.width(), size.height());
     let mut out = format!(
-        "<svg class=\"chart {class}\" viewBox=\"0 0 {width} {height}\" role=\"img\" aria-label=\"{}\">",
+        "<svg class=\"chart {class}\" viewBox=\"0 0 {:.0} {:.0}\" role=\"img\" aria-label=\"{}\">",
+        picture.width,
+        picture.height,
         escape(&chart.alternative())
     );
-    Drawing::new(chart, Size(width, height)).draw(&mut out);
+    write_shapes(&mut out, &picture);
     out += "</svg>";
     out
 }
 
 /// Draws a figure as an SVG file.
-pub fn standalone(figure: &Figure) -> String {
-    /// The space between charts, in pixels.
-    const GAP: u32 = 16;
-    /// The height of the title, in pixels.
-    const HEAD: u32 = 44;
-    let sizes: Vec<Size> = figure
-        .charts
-        .iter()
-        .map(|chart| {
-            sized(
-                chart,
-                if chart.is_wide {
-                    Size::WIDE
-                } else {
-                    Size::SMALL
-                },
-            )
-        })
-        .collect();
-    let most = if sizes.iter().any(|size| size.0 > 500) {
-        1
-    } else {
-        3
-    };
-    let across = sizes.len().clamp(1, most);
-    let column = sizes.iter().map(|size| size.0).max().unwrap_or(0);
+pub fn standalone(figure: &Figure, width: FigureWidth) -> String {
+    let picture = arranged(figure, width);
     let mut body = String::new();
-    let mut top = HEAD;
-    for (row, charts) in sizes.chunks(across).enumerate() {
-        for (place, size) in charts.iter().enumerate() {
-            let left = GAP + place as u32 * (column + GAP);
-            let _ = write!(
-                body,
-                "<svg x=\"{left}\" y=\"{top}\" width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} {1}\">",
-                size.0, size.1
-            );
-            Drawing::new(&figure.charts[row * across + place], *size).draw(&mut body);
-            body += "</svg>";
+    write_shapes(&mut body, &picture);
+    let (across, down) = (picture.width, picture.height);
+    // A figure for a paper has the size that it has there.
+    let size = match width {
+        FigureWidth::Screen => {
+            format!(
+                "width=\"{across:.0}\" height=\"{down:.0}\" style=\"max-width:100%;height:auto\""
+            )
         }
-        top += charts.iter().map(|size| size.1).max().unwrap_or(0) + GAP;
-    }
-    let width = across as u32 * (column + GAP) + GAP;
+        FigureWidth::Paper(_) => {
+            let (across, down) = (width.millimetres_of(across), width.millimetres_of(down));
+            format!("width=\"{across:.2}mm\" height=\"{down:.2}mm\"")
+        }
+    };
     format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{top}\" viewBox=\"0 0 {width} {top}\" style=\"max-width:100%;height:auto\"><title>{title}</title><desc>{}</desc><style>{}</style><rect class=\"paper\" width=\"{width}\" height=\"{top}\"/><text class=\"head\" x=\"{GAP}\" y=\"28\">{title}</text>{body}</svg>\n",
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" {size} viewBox=\"0 0 {across:.1} {down:.1}\"><title>{}</title><desc>{}</desc><style>{}</style><rect class=\"paper\" width=\"{across:.1}\" height=\"{down:.1}\"/>{body}</svg>\n",
+        escape(&figure.title),
         escape(&figure.caption),
         super::palette::standalone_style(),
-        title = escape(&figure.title),
     )
 }
 
-/// The size of a chart with its height adapted to its bars.
-fn sized(chart: &Chart, size: Size) -> Size {
-    match chart.bars.len() as u32 {
-        0 => size,
-        bars => Size(size.0, 84 + 34 * bars),
-    }
-}
-
-/// The approximate width of a letter in a label, in pixels.
-pub const LETTER_WIDTH: f64 = 6.3;
-
-/// Returns the approximate width of a text in pixels.
-pub fn text_width(text: &str) -> f64 {
-    LETTER_WIDTH * text.chars().count() as f64
-}
-
-/// Writes a text element.
-pub fn text(out: &mut String, class: &str, anchor: &str, x: f64, y: f64, text: &str) {
-    let _ = write!(
-        out,
-        "<text class=\"{class}\" text-anchor=\"{anchor}\" x=\"{x:.1}\" y=\"{y:.1}\">{}</text>",
-        escape(text)
-    );
-}
-
-/// Cuts a text that is too long, with an ellipsis.
-pub fn shortened(text: &str, most: usize) -> String {
-    match text.chars().count() > most.max(1) {
-        true => text.chars().take(most.max(1) - 1).collect::<String>() + "…",
-        false => text.to_owned(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::chart::{
-        AxisKind, Bar, ChartAxis, Colour, Dot, Line, LineStyle, ReferenceLine,
-    };
-    use super::*;
-
-    #[test]
-    fn text_cannot_break_out() {
-        assert_eq!(
-            escape("<a href=\"x\">&'\u{1}"),
-            "&lt;a href=&quot;x&quot;&gt;&amp;&#39;\u{fffd}"
-        );
-    }
-
-    /// Draws every line style with every kind of axis and with values that arithmetic can produce.
-    #[test]
-    fn no_value_breaks_a_drawing() {
-        let odd = [
-            0.0,
-            1.0,
-            -1.0,
-            1e-300,
-            1e300,
-            f64::MAX,
-            f64::NAN,
-            f64::INFINITY,
-        ];
-        let looks = [
-            LineStyle::PointsAndLine,
-            LineStyle::Line,
-            LineStyle::Guide,
-            LineStyle::Band,
-            LineStyle::Points,
-            LineStyle::Markers,
-        ];
-        let kinds = [
-            AxisKind::Linear,
-            AxisKind::Logarithmic(vec![1.0, 2.0]),
-            AxisKind::Categories(vec!["a".into()]),
-        ];
-        for (first, second) in odd.iter().flat_map(|a| odd.map(|b| (*a, b))) {
-            for (style, kind) in looks
-                .iter()
-                .flat_map(|style| kinds.clone().map(|kind| (*style, kind)))
-            {
-                let dot = |x: f64, y: f64| Dot {
-                    x,
-                    y,
-                    span: Some((y - 1.0, y * 2.0)),
-                    text: "<b>".to_owned(),
+/// Writes the shapes of a picture.
+fn write_shapes(out: &mut String, picture: &Picture) {
+    for shape in &picture.shapes {
+        match shape {
+            Shape::Path(pen, steps) => path(out, *pen, steps),
+            Shape::Mark(one) => mark(out, one),
+            Shape::Rect(one) => rectangle(out, one),
+            Shape::Text(text) => {
+                let class = match text.role {
+                    TextRole::Head => "head".to_owned(),
+                    TextRole::Title => "ct".to_owned(),
+                    TextRole::Tick => "tk".to_owned(),
+                    TextRole::AxisLabel => "al".to_owned(),
+                    TextRole::Label(Colour(colour)) => format!("lb c{colour}"),
+                    TextRole::Legend => "lg".to_owned(),
+                    TextRole::OnBar => "in".to_owned(),
+                    TextRole::OnDark => "iw".to_owned(),
+                    TextRole::OnLight => "id".to_owned(),
                 };
-                let chart = Chart {
-                    title: "T".to_owned(),
-                    x: ChartAxis {
-                        kind: kind.clone(),
-                        ..ChartAxis::default()
-                    },
-                    y: ChartAxis {
-                        kind,
-                        includes_zero: first > second,
-                        ..ChartAxis::default()
-                    },
-                    lines: vec![Line {
-                        label: "line".to_owned(),
-                        colour: Colour(1),
-                        dots: vec![dot(first, second), dot(second, first), dot(1.0, 2.0)],
-                        style,
-                    }],
-                    ..Chart::default()
+                let anchor = match text.anchor {
+                    Anchor::Start => "start",
+                    Anchor::Middle => "middle",
+                    Anchor::End => "end",
                 };
-                let drawn = inline(&chart, Size::SMALL, "");
-                assert!(
-                    !drawn.contains("NaN") && !drawn.contains("inf"),
-                    "{first} {second} {style:?}: {drawn}"
+                let _ = write!(
+                    out,
+                    "<text class=\"{class}\" text-anchor=\"{anchor}\" x=\"{:.1}\" y=\"{:.1}\">{}</text>",
+                    text.x,
+                    text.y,
+                    escape(&text.text)
                 );
-                assert!(!drawn.contains("<b>"));
             }
         }
     }
+}
 
-    #[test]
-    fn an_empty_chart_is_a_chart() {
-        let bars = Chart {
-            bars: vec![Bar {
-                label: "one".to_owned(),
-                parts: vec![("p".to_owned(), 0.0, String::new())],
-            }],
-            ..Chart::default()
+/// Writes a path.
+fn path(out: &mut String, pen: Pen, steps: &[Step]) {
+    let mut data = String::with_capacity(12 * steps.len());
+    for step in steps {
+        let _ = match step {
+            Step::Move(x, y) => write!(data, "M{x:.1} {y:.1}"),
+            Step::Line(x, y) => write!(data, "L{x:.1} {y:.1}"),
+            Step::Close => write!(data, "Z"),
         };
-        let reference_lines = Chart {
-            reference_lines: vec![ReferenceLine {
-                is_vertical: true,
-                at: 3.0,
-                label: "here".to_owned(),
-                colour: Colour::GREY,
-            }],
-            ..Chart::default()
-        };
-        for chart in [Chart::default(), bars, reference_lines] {
-            let drawn = inline(&chart, Size::SMALL, "");
-            assert!(!drawn.contains("NaN") && !drawn.contains("inf"), "{drawn}");
+    }
+    let (class, colour) = match pen {
+        Pen::Grid => ("g", None),
+        Pen::Axis => ("ax", None),
+        Pen::Leader => ("ld", None),
+        Pen::Series(colour) | Pen::DashedSeries(colour) => ("l", Some(colour)),
+        Pen::Guide(colour) => ("gd", Some(colour)),
+        Pen::Rule(colour) => ("r", Some(colour)),
+        Pen::ErrorBar(colour) => ("e", Some(colour)),
+        Pen::Band(colour) => ("b", Some(colour)),
+        Pen::BandEdge(colour) => ("be", Some(colour)),
+    };
+    let colour = colour.map_or_else(String::new, |Colour(index)| format!(" c{index}"));
+    let _ = write!(out, "<path class=\"{class}{colour}\" d=\"{data}\"");
+    let dashes: Vec<String> = pen.dashes().iter().map(f64::to_string).collect();
+    if !dashes.is_empty() {
+        let _ = write!(out, " stroke-dasharray=\"{}\"", dashes.join(" "));
+    }
+    *out += "/>";
+}
+
+impl Pen {
+    /// The dashes and gaps of a series or a guide in pixels; empty for a solid line. A guide is always dashed.
+    pub(super) fn dashes(self) -> &'static [f64] {
+        match self {
+            Self::DashedSeries(colour) => colour.paint().dashes,
+            Self::Guide(colour) => match colour.paint().dashes {
+                [] => &[5.0, 4.0],
+                dashes => dashes,
+            },
+            _ => &[],
+        }
+    }
+}
+
+/// Writes a data point.
+fn mark(out: &mut String, mark: &Mark) {
+    let kind = match mark.kind {
+        MarkKind::Point => "p",
+        MarkKind::Ringed => "p m",
+        MarkKind::Hollow => "p h",
+        MarkKind::HoverTarget => "p q",
+    };
+    let class = format!("{kind} c{}", mark.colour.0);
+    let (x, y, radius) = (mark.x, mark.y, mark.radius);
+    let title = escape(&mark.hover);
+    let _ = match mark.marker.0 {
+        [] => write!(
+            out,
+            "<circle class=\"{class}\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{radius}\"><title>{title}</title></circle>"
+        ),
+        corners => {
+            let mut data = String::new();
+            for (index, (right, down)) in corners.iter().enumerate() {
+                let verb = if index == 0 { 'M' } else { 'L' };
+                let _ = write!(
+                    data,
+                    "{verb}{:.1} {:.1}",
+                    x + radius * right,
+                    y + radius * down
+                );
+            }
+            write!(
+                out,
+                "<path class=\"{class}\" d=\"{data}Z\"><title>{title}</title></path>"
+            )
+        }
+    };
+}
+
+/// Writes a rectangle.
+fn rectangle(out: &mut String, rectangle: &Rectangle) {
+    let (area, hover) = (&rectangle.area, &rectangle.hover);
+    let class = match rectangle.fill {
+        Fill::Series(Colour(colour)) => format!("s c{colour}"),
+        Fill::Heat(level) => format!("h{level}"),
+        Fill::NoValue => "nv".to_owned(),
+        Fill::ChoiceOutline => "o".to_owned(),
+        Fill::ReferenceOutline => "or".to_owned(),
+        Fill::OutlineHalo => "oh".to_owned(),
+    };
+    let class = if hover.is_empty() {
+        class
+    } else {
+        format!("p {class}")
+    };
+    let _ = write!(
+        out,
+        "<rect class=\"{class}\" x=\"{:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{:.1}\"",
+        area.left,
+        area.top,
+        area.right - area.left,
+        area.bottom - area.top
+    );
+    match hover.is_empty() {
+        true => *out += "/>",
+        false => {
+            let _ = write!(out, "><title>{}</title></rect>", escape(hover));
         }
     }
 }

@@ -1,10 +1,11 @@
 //! The figure of a run that `sweetspot hold` kept below a power cap.
 
+use sweetspot_decide::Objective;
 use sweetspot_quantity::{Seconds, Watts};
 use sweetspot_session::hold::{HoldResult, TimeSlice};
 
 use super::gpus::gpu_names;
-use crate::figure::{AxisKind, Chart, ChartAxis, Colour, Dot, Figure, Line, LineStyle};
+use crate::figure::{AxisKind, Chart, ChartAxis, Colour, Dot, Figure, Line, LineStyle, colour_of};
 
 /// The assumed length of an interval in seconds, if the run has no intervals.
 const DEFAULT_WIDTH: f64 = 0.25;
@@ -54,7 +55,12 @@ fn power(slices: &[TimeSlice], width: f64) -> Chart {
         x: ChartAxis::from_zero("Time [s]"),
         y: ChartAxis::from_zero("Power [W]"),
         lines: vec![
-            line("power", Colour::of(0), LineStyle::Band, power.collect()),
+            line(
+                "power",
+                colour_of(Objective::Power),
+                LineStyle::Band,
+                power.collect(),
+            ),
             line("cap", Colour::CHOICE, LineStyle::Line, cap),
         ],
         ..Chart::default()
@@ -76,7 +82,7 @@ fn batch_size(result: &HoldResult, width: f64) -> Chart {
             kind: AxisKind::Logarithmic(sizes),
             ..ChartAxis::default()
         },
-        lines: vec![line("", Colour::of(1), LineStyle::Line, dots)],
+        lines: vec![line("", Colour::of(0), LineStyle::Line, dots)],
         ..Chart::default()
     }
 }
@@ -94,7 +100,12 @@ fn throughput(slices: &[TimeSlice], width: f64) -> Chart {
         title: "Throughput".to_owned(),
         x: ChartAxis::from_zero("Time [s]"),
         y: ChartAxis::from_zero("Items a second"),
-        lines: vec![line("", Colour::of(2), LineStyle::Line, dots.collect())],
+        lines: vec![line(
+            "",
+            colour_of(Objective::Throughput),
+            LineStyle::Line,
+            dots.collect(),
+        )],
         ..Chart::default()
     }
 }

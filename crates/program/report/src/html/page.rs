@@ -2,7 +2,7 @@
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-use crate::figure::{DARK, Figure, LIGHT, Line, LineStyle, Size, inline, number, variables};
+use crate::figure::{Figure, Line, LineStyle, Size, inline, number, variables};
 
 /// The style sheet of every page.
 const STYLE: &str = include_str!("style.css");
@@ -13,8 +13,8 @@ const SCRIPT: &str = include_str!("script.js");
 pub fn page(title: &str, subtitle: &Markup, body: &Markup, foot: &Markup) -> String {
     let colours = format!(
         ":root{{{light}}}@media(prefers-color-scheme:dark){{:root:not([data-theme=light]){{{dark}}}}}:root[data-theme=dark]{{{dark}}}@media print{{:root,:root[data-theme=dark]{{{light}}}}}",
-        light = variables(&LIGHT),
-        dark = variables(&DARK),
+        light = variables(false),
+        dark = variables(true),
     );
     let page = html! {
         (DOCTYPE)

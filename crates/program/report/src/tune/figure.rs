@@ -3,12 +3,14 @@
 use sweetspot_control::tune::TunedJob;
 use sweetspot_control::tune::{TuneWindow, WindowPurpose};
 
+use sweetspot_decide::Objective;
+
 use crate::figure::{
-    Chart, ChartAxis, Colour, Dot, Figure, Line, LineStyle, ReferenceLine, downsample,
+    Chart, ChartAxis, Colour, Dot, Figure, Line, LineStyle, ReferenceLine, colour_of, downsample,
 };
 
-/// The title of the chart, which explains its colours.
-const TITLE: &str = "Power [W], blue: the reference, orange: tried, dark: the choice";
+/// The title of the chart and the name of its vertical axis.
+const TITLE: &str = "Power [W]";
 
 /// Draws the power of a tuned run over time, with its measurement windows.
 pub fn tuning_figure(job: &TunedJob) -> Option<Figure> {
@@ -18,9 +20,9 @@ pub fn tuning_figure(job: &TunedJob) -> Option<Figure> {
         return None;
     }
     let mut lines = vec![Line {
-        label: String::new(),
-        colour: Colour::GREY,
-        dots: downsample(&means_of_seconds(&power), 1.0, "Power [W]"),
+        label: "mean of each second".to_owned(),
+        colour: colour_of(Objective::Power),
+        dots: downsample(&means_of_seconds(&power), 1.0, TITLE),
         style: LineStyle::Band,
     }];
     lines.extend(windows(job));
@@ -36,7 +38,7 @@ pub fn tuning_figure(job: &TunedJob) -> Option<Figure> {
         id: "tuning".to_owned(),
         title: "Power while the job was tuned".to_owned(),
         caption: format!(
-            "{}, all GPUs together. Blue: the reference; orange: settings that were tried; dark: the choice. Grey: the mean of each second. Each coloured line is one measurement window, from its begin to its end.",
+            "{}, all GPUs together. The thin line is the mean of each second. Each other line is one measurement window, from its begin to its end, at the reference, at a setting that was tried, or at the choice.",
             job.workload
         ),
         charts: vec![Chart {
@@ -46,6 +48,7 @@ pub fn tuning_figure(job: &TunedJob) -> Option<Figure> {
             lines,
             reference_lines: found.collect(),
             is_wide: true,
+            has_legend: true,
             ..Chart::default()
         }],
     })
@@ -76,13 +79,14 @@ fn windows(job: &TunedJob) -> Vec<Line> {
             continue;
         }
         held = (window.purpose == WindowPurpose::Hold).then_some(window.point);
+        let (label, colour) = match window.purpose {
+            WindowPurpose::Reference => ("reference", Colour::GREY),
+            WindowPurpose::Explore => ("tried", Colour::FRONT),
+            WindowPurpose::Hold => ("choice", Colour::CHOICE),
+        };
         lines.push(Line {
-            label: String::new(),
-            colour: match window.purpose {
-                WindowPurpose::Reference => Colour::of(0),
-                WindowPurpose::Explore => Colour::of(1),
-                WindowPurpose::Hold => Colour::CHOICE,
-            },
+            label: label.to_owned(),
+            colour,
             dots: dots.to_vec(),
             style: LineStyle::Line,
         });

@@ -2,6 +2,7 @@
 
 mod controller;
 mod deviations;
+mod figures;
 mod job_conclusions;
 mod jobs;
 mod reproduction;

@@ -4,6 +4,7 @@ use sweetspot_decide::Objective;
 use sweetspot_sim::find_gpu;
 use sweetspot_study::{AxisText, BATCH_PARAMETER, Definition, Point, Study};
 
+use super::figures::{NOT_DRAWN, figures};
 use super::job_conclusions::{figure_5_by_mode, job_conclusions};
 use super::jobs::{JobResult, figures_5_and_6, run_jobs};
 use super::tables::{read_card_facts, read_jobs};
@@ -115,6 +116,8 @@ pub fn reproduce(runner: &mut SweepRunner) -> Result<Reproduction, PapersError> 
         source: SOURCE,
         runs: runner.clone(),
         conclusions: conclusions(&workloads, &jobs),
+        figures: figures(&rows),
+        figures_not_drawn: NOT_DRAWN.into(),
         rows,
         counted_tolerances: Vec::new(),
         not_reproduced: Vec::new(),

@@ -3,6 +3,7 @@
 mod appendix_claims;
 mod boards;
 mod deviations;
+mod figures;
 mod reproduction;
 mod structure;
 pub mod tables;

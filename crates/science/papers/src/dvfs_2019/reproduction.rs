@@ -192,6 +192,8 @@ pub fn reproduce(runner: &mut SweepRunner) -> Result<Reproduction, PapersError> 
         conclusions,
         not_reproduced: Vec::new(),
         jobs: Vec::new(),
+        figures: super::figures::figures(&samples, &by_network, &by_algorithm),
+        figures_not_drawn: Vec::new(),
     })
 }
 

@@ -1,6 +1,7 @@
 //! multi_gpu_2018: Energy tuning of CNNs on several GPUs.
 
 mod deviations;
+mod figures;
 mod jobs;
 mod origins;
 mod reproduction;

@@ -1,6 +1,7 @@
 //! Reproduces the tables of multi_gpu_2018: a step of a batch on one, two and four GPUs, three runs each, and what
 //! follows from it.
 
+use super::figures::{NOT_DRAWN, figures};
 use super::jobs::{JobMeasurement, MAXWELL, NETWORKS, PASCAL, exact_jobs, find, run_jobs};
 use super::origins::{Quantity, origin_of};
 use super::summary::{TOLERANCE, best_approach, derived_tables, deviations};
@@ -83,6 +84,8 @@ pub fn reproduce(runner: &mut SweepRunner) -> Result<Reproduction, PapersError> 
                 .to_owned(),
         ],
         jobs: Vec::new(),
+        figures: figures(&measured, &cells),
+        figures_not_drawn: NOT_DRAWN.into(),
     })
 }
 

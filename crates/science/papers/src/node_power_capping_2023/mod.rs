@@ -1,6 +1,7 @@
 //! node_power_capping_2023: Power capping of several GPUs with a node meter.
 
 mod deviations;
+mod figures;
 mod reproduction;
 pub mod tables;
 

@@ -4,6 +4,7 @@
 use sweetspot_decide::Objective;
 use sweetspot_study::{AxisText, Definition, EnergyOf};
 
+use super::figures::{NOT_DRAWN, figures};
 use super::tables::{NodeFacts, read_node_facts};
 use crate::row::{Conclusion, Judgement, Label, ReproducedRow, Rows, ValueKind};
 use crate::simulated_runs::{CapCurve, SweepRunner};
@@ -37,9 +38,9 @@ const READ_FROM_FIGURE: &str =
 /// The numbers of GPUs that the paper used.
 const GPU_COUNTS: [u64; 4] = [1, 2, 4, 8];
 /// The default power cap of a GPU in watts.
-const DEFAULT_CAP: f64 = 260.0;
+pub(super) const DEFAULT_CAP: f64 = 260.0;
 /// The power cap of a GPU that the paper recommends, in watts.
-const RECOMMENDED_CAP: f64 = 170.0;
+pub(super) const RECOMMENDED_CAP: f64 = 170.0;
 
 /// Sweeps the power caps with a job on `gpus` GPUs of the node.
 fn sweep(runner: &mut SweepRunner, gpus: u64) -> Result<CapCurve, PapersError> {
@@ -74,6 +75,8 @@ pub fn reproduce(runner: &mut SweepRunner) -> Result<Reproduction, PapersError> 
         counted_tolerances: Vec::new(),
         not_reproduced: Vec::new(),
         jobs: Vec::new(),
+        figures: figures(&facts, &curves),
+        figures_not_drawn: NOT_DRAWN.into(),
         fit: None,
     })
 }
@@ -90,7 +93,7 @@ pub fn objective(metric: &str) -> Objective {
 }
 
 /// The gain in an objective at a power cap over the default cap, as a fraction.
-fn gain_at(curve: &CapCurve, cap: f64, objective: Objective) -> Option<f64> {
+pub(super) fn gain_at(curve: &CapCurve, cap: f64, objective: Objective) -> Option<f64> {
     let own = curve.value(cap, objective)?;
     match objective {
         Objective::GainMinusLoss => Some(own),
@@ -132,7 +135,7 @@ fn table_1(facts: &NodeFacts, eight: &CapCurve) -> Vec<ReproducedRow> {
 }
 
 /// The time of the training in seconds, with this number of GPUs at this cap.
-fn training_time(curves: &[(u64, CapCurve)], gpus: u64, cap: f64) -> Option<f64> {
+pub(super) fn training_time(curves: &[(u64, CapCurve)], gpus: u64, cap: f64) -> Option<f64> {
     let (_, curve) = curves.iter().find(|(count, _)| *count == gpus)?;
     Some(curve.outcome_at(cap)?.time.get())
 }

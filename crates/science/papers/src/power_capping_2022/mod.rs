@@ -1,6 +1,7 @@
 //! power_capping_2022: Power capping with E, EDP and EDS (StEP).
 
 mod deviations;
+mod figures;
 mod reproduction;
 mod table_checks;
 pub mod tables;

@@ -158,6 +158,8 @@ pub fn reproduce(runner: &mut SweepRunner) -> Result<Reproduction, PapersError> 
         conclusions: conclusions(&curves),
         not_reproduced: Vec::new(),
         jobs: Vec::new(),
+        figures: super::figures::figures(&curves, &printed),
+        figures_not_drawn: Vec::new(),
     })
 }
 
