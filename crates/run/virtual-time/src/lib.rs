@@ -21,6 +21,7 @@
 pub mod budget;
 pub mod hold;
 pub mod serving;
+pub mod serving_hold;
 
 mod error;
 mod job;

@@ -3,6 +3,7 @@
 mod decisions;
 mod external;
 mod notices;
+mod running;
 mod setting_search;
 mod unused;
 
@@ -16,6 +17,7 @@ use super::event::{CompletedBatch, HoldEvent, PowerReading};
 use super::joint_search::GridPosition;
 use super::power_mean::PowerAverager;
 use super::power_profile::PowerProfile;
+use super::running_search::FollowDetector;
 use super::window::HoldWindow;
 use notices::{ActiveNotices, MAX_PENDING_NOTICES};
 use setting_search::SettingSearch;
@@ -35,6 +37,8 @@ pub struct Holder {
     averager: PowerAverager,
     window: HoldWindow,
     effect: SettingEffect,
+    /// Recognises programs whose running requests follow a batch size gradually.
+    detector: FollowDetector,
     /// The time of the last change of the setting, in seconds.
     changed_at: f64,
     started_at: Option<f64>,
@@ -88,6 +92,7 @@ impl Holder {
                 settle: config.settle.get(),
             },
             search,
+            detector: FollowDetector::default(),
             window: HoldWindow::new(config.cap_on),
             config,
             changed_at: 0.0,
@@ -196,6 +201,9 @@ impl Holder {
                 actions.batch.is_some(),
                 actions.core_clock.is_some() || actions.power_cap.is_some(),
             );
+            if actions.batch.is_some() {
+                self.start_following(before.batch, setting.batch);
+            }
         }
         actions
     }
@@ -228,6 +236,10 @@ impl Holder {
     /// Handles a completed batch.
     fn on_batch(&mut self, batch: &CompletedBatch) {
         self.has_asked = true;
+        self.recognise_running_batch(batch);
+        if matches!(self.search, SettingSearch::Running(_)) {
+            return self.on_running_batch(batch);
+        }
         let requested = self.setting().batch;
         if batch.size != requested {
             return self.on_mismatched_batch(requested, batch.size);

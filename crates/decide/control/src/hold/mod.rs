@@ -32,6 +32,7 @@ mod measurement;
 mod paper_search;
 mod power_mean;
 mod power_profile;
+mod running_search;
 mod statistics;
 mod summary;
 mod window;

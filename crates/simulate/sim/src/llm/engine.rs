@@ -29,6 +29,8 @@ pub struct EngineLimits {
     pub prompt_tokens: u64,
     /// The most tokens that the cache holds.
     pub cached_tokens: u64,
+    /// Whether requests that run are finished when [`EngineLimits::requests`] is lowered; otherwise those above it pause.
+    pub finishes_running: bool,
 }
 
 impl Default for EngineLimits {
@@ -37,6 +39,7 @@ impl Default for EngineLimits {
             requests: 256,
             prompt_tokens: 512,
             cached_tokens: 600_000,
+            finishes_running: false,
         }
     }
 }
@@ -112,6 +115,11 @@ impl LlmEngine {
         self.running.len() + self.prefilling.len()
     }
 
+    /// The number of requests that get a token or have their prompt processed in the step that was begun.
+    pub fn in_step(&self) -> usize {
+        self.step.decoded + self.prefilling.len()
+    }
+
     /// The number of requests that wait.
     pub fn waiting(&self) -> usize {
         self.waiting.len()
@@ -143,7 +151,10 @@ impl LlmEngine {
         if prompt_tokens > 0 {
             loads.push(self.model.prefill(prompt_tokens));
         }
-        let decoded = self.running.len().min(self.limits.requests.max(1));
+        let decoded = match self.limits.finishes_running {
+            true => self.running.len(),
+            false => self.running.len().min(self.limits.requests.max(1)),
+        };
         if decoded > 0 {
             let cached = self.running[..decoded]
                 .iter()

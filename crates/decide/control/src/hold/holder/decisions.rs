@@ -2,6 +2,7 @@
 
 use sweetspot_quantity::Seconds;
 
+use super::setting_search::Axis;
 use super::{Holder, SettingEffect, SettingSearch};
 use crate::hold::action::HoldNotice;
 use crate::hold::batch_search::SearchDecision;
@@ -43,6 +44,9 @@ impl Holder {
         let highest = self.window.highest_power();
         let power = highest.or_else(|| self.averager.partial_mean().map(|(power, _)| power.get()));
         let Some(power) = power else { return };
+        if matches!(&self.search, SettingSearch::Running(search) if !search.may_answer_excess()) {
+            return;
+        }
         self.window_count += 1;
         let limits = self.limits();
         let (now, at) = (self.now, self.position);
@@ -54,6 +58,11 @@ impl Holder {
             }
             SettingSearch::Joint(search) => {
                 let decision = search.after_excess(at, power, &limits, now);
+                self.apply_decision(decision, power);
+            }
+            SettingSearch::Running(search) => {
+                let decision = search.after_excess(at.batch, power, &limits, now);
+                let decision = decision.map(|index| Axis::Batch.position(at, index));
                 self.apply_decision(decision, power);
             }
             SettingSearch::DeviceCap { steps_below } => {
@@ -82,6 +91,9 @@ impl Holder {
         if self.window.batches < self.config.window || !self.window.covers_batches() {
             return;
         }
+        if !self.is_observed() {
+            return;
+        }
         let Some(result) = self.window.result(self.config.cap.get()) else {
             return;
         };
@@ -102,6 +114,11 @@ impl Holder {
             }
             SettingSearch::Joint(search) => {
                 let decision = search.after_window(at, window, &limits, now);
+                self.apply_decision(decision, window.power);
+            }
+            SettingSearch::Running(search) => {
+                let decision = search.after_window(at.batch, window, &limits, now);
+                let decision = decision.map(|index| Axis::Batch.position(at, index));
                 self.apply_decision(decision, window.power);
             }
             SettingSearch::DeviceCap { .. } | SettingSearch::Paper { .. } => {}

@@ -40,6 +40,10 @@ impl Holder {
                 *steps_below = 0;
                 self.position.level = self.config.device_cap_level(0);
             }
+            SettingSearch::Running(search) => {
+                search.apply_limits();
+                self.window.restart();
+            }
             SettingSearch::Paper { search, .. } => search.restart(),
         }
     }
@@ -87,7 +91,9 @@ impl Holder {
         match &mut self.search {
             SettingSearch::Axis { search, .. } => search.set_backlog(has_backlog),
             SettingSearch::Joint(search) => search.set_backlog(has_backlog),
-            SettingSearch::DeviceCap { .. } | SettingSearch::Paper { .. } => {}
+            SettingSearch::Running(_)
+            | SettingSearch::DeviceCap { .. }
+            | SettingSearch::Paper { .. } => {}
         }
     }
 
@@ -128,6 +134,10 @@ impl Holder {
                 self.position.batch = self.position.batch.min(largest);
             }
             SettingSearch::Joint(search) => {
+                search.exclude_from(too_large);
+                self.position.batch = self.position.batch.min(largest);
+            }
+            SettingSearch::Running(search) => {
                 search.exclude_from(too_large);
                 self.position.batch = self.position.batch.min(largest);
             }

@@ -6,6 +6,7 @@ use crate::hold::config::{DeviceKnob, HoldConfig, HoldMode};
 use crate::hold::joint_search::{GridPosition, JointSearch};
 use crate::hold::paper_search::PaperSearch;
 use crate::hold::power_profile::PowerProfile;
+use crate::hold::running_search::RunningSearch;
 
 /// The search that the controller uses, which depends on the control algorithm and the knob.
 #[derive(Clone, Debug)]
@@ -19,6 +20,9 @@ pub(super) enum SettingSearch {
     },
     /// The default search along one axis (`--knob batch` or `core-clock`), which remembers all measurements.
     Axis { search: BatchSearch, axis: Axis },
+    /// The search along the batch sizes for a program that batches continuously, which replaces the default one when the
+    /// program has turned out to be such a one.
+    Running(RunningSearch),
     /// A search over batch size and device knob together (`--knob joint`).
     Joint(JointSearch),
     /// The device's own power cap, at the highest level that does not exceed the configured cap, lowered by
@@ -96,8 +100,14 @@ impl SettingSearch {
         match self {
             Self::Joint(search) => search.first_level(config.cap.get()),
             Self::DeviceCap { .. } => config.device_cap_level(0),
-            Self::Axis { .. } | Self::Paper { .. } if config.sets_device_only() => 0,
-            Self::Axis { .. } | Self::Paper { .. } => config.knob.level_count().saturating_sub(1),
+            Self::Axis { .. } | Self::Running(_) | Self::Paper { .. }
+                if config.sets_device_only() =>
+            {
+                0
+            }
+            Self::Axis { .. } | Self::Running(_) | Self::Paper { .. } => {
+                config.knob.level_count().saturating_sub(1)
+            }
         }
     }
 
@@ -105,6 +115,7 @@ impl SettingSearch {
     pub(super) fn power_at(&self, position: GridPosition) -> Option<f64> {
         match self {
             Self::Axis { search, axis } => search.candidates()[axis.index_of(position)].power(),
+            Self::Running(search) => search.power(position.batch),
             Self::Joint(search) => search.power_at(position),
             Self::DeviceCap { .. } | Self::Paper { .. } => None,
         }

@@ -5,6 +5,7 @@ use sweetspot_quantity::Watts;
 use super::{Holder, SettingSearch};
 use crate::hold::candidate::Candidate;
 use crate::hold::config::DeviceKnob;
+use crate::hold::running_search::RunningSearch;
 
 /// Less than this share of the cap below it is not worth a word.
 const MIN_UNUSED_SHARE: f64 = 0.05;
@@ -84,6 +85,9 @@ impl Holder {
         if self.config.sets_device_only() {
             return UnusedRemedy::BatchSize;
         }
+        if let SettingSearch::Running(search) = &self.search {
+            return self.remedy_for_running(search);
+        }
         let limits = self.limits();
         let above = self.larger_candidates();
         if above.iter().any(|tried| tried.power() > Some(limits.cap)) {
@@ -103,13 +107,29 @@ impl Holder {
         }
     }
 
+    /// What would use power that is left below the cap, for a program that batches continuously.
+    fn remedy_for_running(&self, search: &RunningSearch) -> UnusedRemedy {
+        let (has_exceeded_cap, was_slow) = search.failures_above(self.position.batch);
+        match self.config.batches.last() {
+            _ if search.has_too_few_requests() => UnusedRemedy::Requests,
+            _ if has_exceeded_cap => UnusedRemedy::DeviceSetting,
+            _ if was_slow => UnusedRemedy::LatencyBound,
+            Some(largest) if *largest == self.setting().batch => {
+                UnusedRemedy::LargerBatches { largest: *largest }
+            }
+            _ => UnusedRemedy::Nothing,
+        }
+    }
+
     /// What is known about larger batches at the present device setting.
     fn larger_candidates(&self) -> &[Candidate] {
         let at = self.position;
         let candidates = match &self.search {
             SettingSearch::Axis { search, .. } => search.candidates(),
             SettingSearch::Joint(search) => search.candidates_at(at.level),
-            SettingSearch::DeviceCap { .. } | SettingSearch::Paper { .. } => &[],
+            SettingSearch::Running(_)
+            | SettingSearch::DeviceCap { .. }
+            | SettingSearch::Paper { .. } => &[],
         };
         candidates.get(at.batch + 1..).unwrap_or_default()
     }
