@@ -195,22 +195,31 @@ impl Sampler {
     /// counters just before and after it.
     pub fn mark(&self) -> Moment {
         let now = self.clock.now();
-        for reader in &self.readers {
-            // A reader whose device is lost no longer receives.
-            let _ = reader.requests.send(Request::Mark(now));
-        }
+        self.mark_devices(now, 0..self.readers.len());
         now
+    }
+
+    /// Marks that a measurement window of some devices, given by their places, begins or ends at a moment, which is
+    /// just now.
+    pub fn mark_devices(&self, at: Moment, places: impl IntoIterator<Item = usize>) {
+        self.request(places, || Request::Mark(at));
     }
 
     /// Marks that a measurement window of some devices, given by their places, begins or ends at a moment, which is
     /// just now. A read of a counter keeps a core busy for milliseconds, so marks that follow each other closely share
     /// reads: at most two marks in eight seconds have reads of their own, and the driver's buffer tells the rest.
     pub fn mark_sharing_reads(&self, at: Moment, places: impl IntoIterator<Item = usize>) {
-        for reader in places
+        self.request(places, || Request::MarkSharingReads(at));
+    }
+
+    /// Sends a request to the threads of some devices, given by their places.
+    fn request(&self, places: impl IntoIterator<Item = usize>, request: impl Fn() -> Request) {
+        let readers = places
             .into_iter()
-            .filter_map(|place| self.readers.get(place))
-        {
-            let _ = reader.requests.send(Request::MarkSharingReads(at));
+            .filter_map(|place| self.readers.get(place));
+        for reader in readers {
+            // A reader whose device is lost no longer receives.
+            let _ = reader.requests.send(request());
         }
     }
 
