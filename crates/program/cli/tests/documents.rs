@@ -60,6 +60,11 @@ fn shown_after<'a>(lines: impl Iterator<Item = &'a str>) -> String {
         .collect()
 }
 
+/// Whether a line is the progress that a sweep prints every 30 s: how often depends on how busy the machine is.
+fn is_progress(line: &str) -> bool {
+    line.starts_with("sweetspot: ") && line.contains(" runs  ") && line.contains(" left  ")
+}
+
 /// The document with the real output of its commands, and their number.
 fn update(document: &str) -> (String, usize) {
     let folder = examples();
@@ -75,7 +80,8 @@ fn update(document: &str) -> (String, usize) {
             if let Some(arguments) = arguments(command) {
                 let output = sweetspot(folder.path(), &arguments);
                 let shown = text(&output.stdout) + &text(&output.stderr);
-                lines.extend(shown.lines().map(str::to_owned));
+                let shown = shown.lines().filter(|line| !is_progress(line));
+                lines.extend(shown.map(str::to_owned));
                 commands += 1;
                 skipping = true;
             } else if let Some(file) = command.strip_prefix("cat ") {

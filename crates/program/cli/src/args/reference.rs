@@ -152,12 +152,13 @@ fn write_command(text: &mut String, command: &mut Command, level: &str, name: &s
         sentence(&about),
         usage.join("\n")
     );
-    let shown: Vec<&Arg> = command
+    let mut shown: Vec<&Arg> = command
         .get_arguments()
         .filter(|argument| {
             !argument.is_hide_set() && !argument.is_global_set() && argument.get_id() != "help"
         })
         .collect();
+    shown.sort_by_key(|argument| !argument.is_positional());
     let heading = |argument: &Arg| match (argument.get_help_heading(), argument.is_positional()) {
         (Some(heading), _) => heading.to_owned(),
         (None, true) => "Arguments".to_owned(),
