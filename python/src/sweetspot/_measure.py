@@ -46,7 +46,7 @@ class Measurement:
 
     def __init__(self, devices: Iterable[int | str] | None = None) -> None:
         self.devices = None if devices is None else tuple(str(device) for device in devices)
-        self._name = f"python-{os.getpid()}-{next(_numbers)}-{os.urandom(4).hex()}"
+        self._name = ""
         self._meter: Meter | None = None
         self._begun: float | None = None
         self._passed: float | None = None
@@ -57,6 +57,11 @@ class Measurement:
 
     def start(self) -> Measurement:
         """Begins the measurement. The first one of a program waits until the GPUs have been read."""
+        for unread in (self._started, self._stopped):
+            if unread is not None:
+                unread.forget()
+        # A late request about an earlier block must not concern this one.
+        self._name = f"python-{os.getpid()}-{next(_numbers)}-{os.urandom(4).hex()}"
         self._begun = self._passed = self._started = self._stopped = self._reason = None
         self._result = {}
         try:

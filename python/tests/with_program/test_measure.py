@@ -85,8 +85,28 @@ class Measure(unittest.TestCase):
         with sweetspot.measure(devices=[7]) as m:
             pass
         self.assertIsNone(m.energy_j)
-        self.assertIn("7", m.reason)
+        self.assertIn("device 7: there is no GPU `7`", m.reason)
         self.assertIn("energy unknown", repr(m))
+
+    def test_a_block_that_is_measured_again_needs_no_result_of_the_first(self):
+        m = sweetspot.measure(devices=[0])
+        m.start().stop()
+        m.start()
+        time.sleep(0.2)
+        m.stop()
+        self.check(m, gpus=1)
+        self.assertGreater(m.time_s, 0.15)
+
+    def test_hidden_gpus_are_a_reason(self):
+        out = self.run_program(
+            """
+            import sweetspot
+            with sweetspot.measure() as m: pass
+            print(m.reason)
+            """,
+            CUDA_VISIBLE_DEVICES="",
+        )
+        self.assertIn("CUDA_VISIBLE_DEVICES=: there is no GPU", out)
 
     def test_a_killed_measuring_process_costs_one_measurement(self):
         with sweetspot.measure(devices=[0]) as m:

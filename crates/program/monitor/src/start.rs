@@ -57,11 +57,16 @@ impl PrivateGpus {
         }
         let visible = std::env::var("CUDA_VISIBLE_DEVICES").ok();
         let selector = Selector::new(self.devices.as_deref(), visible.as_deref());
-        let selected = select_devices(gpus, selector, MigSlices::Exclude)?;
-        match selected.is_empty() {
-            true => Err(MonitorError::NoneVisible),
-            false => Ok(selected),
-        }
+        let named = match selector {
+            Selector::CudaVisibleDevices(list) => format!("CUDA_VISIBLE_DEVICES={list}"),
+            Selector::Flag(list) => format!("device {list}"),
+            Selector::All => "all GPUs".to_owned(),
+        };
+        let selected = select_devices(gpus, selector, MigSlices::Exclude);
+        selected.map_err(|problem| MonitorError::Select {
+            selector: named,
+            problem,
+        })
     }
 }
 
@@ -77,15 +82,17 @@ pub enum MonitorError {
     /// A GPU cannot be opened.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// The list of devices names one that cannot be measured.
-    #[error(transparent)]
-    Select(#[from] SelectError),
+    /// A list of devices, such as `0,1` or a UUID, names none that can be measured.
+    #[error("{selector}: {problem}")]
+    Select {
+        /// The list and where it comes from.
+        selector: String,
+        /// What is wrong with it.
+        problem: SelectError,
+    },
     /// This computer has no GPU.
     #[error("there is no NVIDIA GPU on this machine")]
     NoGpu,
-    /// The environment hides all GPUs.
-    #[error("CUDA_VISIBLE_DEVICES names no GPU of this machine")]
-    NoneVisible,
     /// The GPUs cannot be measured.
     #[error(transparent)]
     Meter(#[from] MeterError),
