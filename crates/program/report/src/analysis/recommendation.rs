@@ -1,8 +1,6 @@
 //! The recommendation of a study: which setting to use, which others may be as good, and what it saves.
 
-use sweetspot_decide::{
-    Change, Choice, Criteria, Exclusion, MAX_TIE_LOSS, Objective, Preference,
-};
+use sweetspot_decide::{Change, Choice, Criteria, Exclusion, MAX_TIE_LOSS, Objective, Preference};
 use sweetspot_study::{Study, is_sure};
 
 use crate::analysis::choices::{caveats, keep_instruction, set_instruction};
