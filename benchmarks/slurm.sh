@@ -31,7 +31,13 @@ for _ in 1 2 3 4 5; do seconds "$program" task small 0; echo; done | sort -n | s
 for _ in 1 2 3 4 5; do seconds "$program" task real 0; echo; done | sort -n | sed -n 3p |
   awk '{ printf "a task of `sleep 0.5` on a simulated host: %.0f ms beside the command (median of 5)\n", 1000 * ($1 - 0.5) }'
 "$program" sweep --simulate v100 --network resnet50 --power-cap 150..300:0.15 --repeat 10 --no-samples --yes --study gathered >/dev/null 2>&1
-rows() { python3 -c 'import sqlite3,sys; d=sqlite3.connect("gathered/study.db"); [d.execute("DELETE FROM "+t) for t in ("run_device","run_place","run")] if sys.argv[1]=="clear" else print(d.execute("SELECT count(*) FROM run").fetchone()[0]); d.commit()' "$1"; }
+rows() { python3 -c 'import sqlite3,sys
+d = sqlite3.connect("gathered/study.db")
+if sys.argv[1] == "count": print(d.execute("SELECT count(*) FROM run").fetchone()[0])
+else:
+    for name, kind in d.execute("SELECT name, type FROM sqlite_master WHERE name LIKE ? ORDER BY name DESC", ("run%",)).fetchall():
+        if kind == "table": d.execute("DELETE FROM " + name)
+d.commit()' "$1"; }
 rows clear
 # shellcheck disable=SC2046
 "$program" task gathered $(seq 0 9999) >/dev/null

@@ -158,7 +158,7 @@ fn cancelled_jobs_are_submitted_again_when_the_sweep_is_resumed(cluster: &Cluste
     cluster.slurm(&["scancel", "--user=root"]);
     let output = submitter.wait_with_output().unwrap();
     let message = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(2), "{message}");
+    assert_eq!(output.status.code(), Some(125), "{message}");
     assert!(
         message.contains("runs are missing because their jobs were cancelled; resume with"),
         "{message}"

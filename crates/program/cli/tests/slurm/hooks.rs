@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 
 use super::cluster::{Cluster, wait_for};
+use super::records::mode;
 use crate::common::text;
-use crate::host::TestHost;
 
 /// A user whom the policy allows caps, and one to whom no rule applies: accounts of every Debian system, because Slurm
 /// runs no jobs of users without an account.
@@ -234,104 +234,6 @@ fn a_very_long_comment_is_refused(site: &Site) {
     let reason = record["outcome"]["refused"].as_str().unwrap();
     assert!(reason.contains("the comment has 10024 bytes"), "{reason}");
     assert_eq!(mode(&site.cluster.path("jobs/n1/ended/99999.json")), 0o644);
-}
-
-/// The permission bits of a file or folder.
-fn mode(path: &std::path::Path) -> u32 {
-    std::os::unix::fs::PermissionsExt::mode(&path.metadata().unwrap().permissions()) & 0o777
-}
-
-/// A folder of root for a hook that is called without Slurm, whose service is at `socket` in it.
-struct HookFolder(PathBuf);
-
-impl HookFolder {
-    fn new(name: &str) -> Self {
-        let folder = PathBuf::from(format!("/run/sweetspot-{name}-{}", std::process::id()));
-        std::fs::create_dir(&folder).expect("the tests run as root");
-        let jobs = folder.join("made/jobs");
-        let policy = format!("[slurm]\nfolder = \"{}\"\n", jobs.display());
-        std::fs::write(folder.join("policy.toml"), policy).unwrap();
-        Self(folder)
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.join(name)
-    }
-
-    /// Calls a hook for job 7 on a host, with an umask of 0, and returns its messages.
-    fn call(&self, hook: &str, host: &TestHost) -> String {
-        let output = host
-            .command("sh")
-            .args(["-c", "umask 0; exec \"$0\" \"$@\""])
-            .arg(env!("CARGO_BIN_EXE_sweetspot"))
-            .args(["slurm", hook, "--socket"])
-            .arg(self.path("socket"))
-            .arg("--policy")
-            .arg(self.path("policy.toml"))
-            .current_dir("/")
-            .envs([
-                ("SLURM_JOB_ID", "7"),
-                ("SLURM_JOB_UID", "65534"),
-                ("SLURM_JOB_GPUS", "0"),
-                ("SLURMD_NODENAME", "n1"),
-                ("SLURM_JOB_COMMENT", "sweetspot:power-cap=200"),
-            ])
-            .output()
-            .unwrap();
-        assert!(output.status.success());
-        text(&output.stderr)
-    }
-}
-
-impl Drop for HookFolder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
-/// A record decides which leases a hook ends, so that nobody else may be able to write one, whatever the umask of the
-/// daemon that calls the hook is. A folder that others can write to is not used.
-#[test]
-#[ignore = "needs root"]
-fn records_of_jobs_belong_to_root_alone() {
-    let (folder, host) = (HookFolder::new("records"), TestHost::new("v100"));
-    let message = folder.call("prolog", &host);
-    for path in ["made", "made/jobs", "made/jobs/n1"] {
-        assert_eq!(mode(&folder.path(path)), 0o755, "{path}: {message}");
-    }
-    for file in ["7.json", "log.jsonl"] {
-        assert_eq!(mode(&folder.path("made/jobs/n1").join(file)), 0o644);
-    }
-    // Where no service was ever reached, nothing can be left.
-    folder.call("epilog", &host);
-    assert!(folder.path("made/jobs/n1/ended/7.json").exists());
-    use std::os::unix::fs::PermissionsExt;
-    let open = std::fs::Permissions::from_mode(0o777);
-    std::fs::set_permissions(folder.path("made/jobs"), open).unwrap();
-    let message = folder.call("prolog", &host);
-    assert!(
-        message.contains("the folder with the records of jobs"),
-        "{message}"
-    );
-}
-
-/// A service that was asked and has not answered may set the cap later, so that the job is not over before a hook has
-/// asked it to release what the job has.
-#[test]
-#[ignore = "needs root"]
-fn a_job_is_not_over_while_it_is_unknown_what_the_service_has_set() {
-    let (folder, host) = (HookFolder::new("unknown"), TestHost::new("v100"));
-    let listener = std::os::unix::net::UnixListener::bind(folder.path("socket")).unwrap();
-    // It accepts connections and ends without an answer.
-    std::thread::spawn(move || listener.incoming().for_each(drop));
-    let message = folder.call("prolog", &host);
-    assert!(message.contains("refused"), "{message}");
-    let message = folder.call("epilog", &host);
-    assert!(message.contains("not restored"), "{message}");
-    let record = std::fs::read(folder.path("made/jobs/n1/7.json")).unwrap();
-    let record: Value = serde_json::from_slice(&record).unwrap();
-    assert_eq!(record["progress"], "not-restored", "{record}");
-    assert!(record["outcome"]["refused"].is_string(), "{record}");
 }
 
 /// The time limit of a job has a resolution of a minute.

@@ -4,4 +4,5 @@ mod bad_input;
 mod cluster;
 mod faults;
 mod hooks;
+mod records;
 mod studies;

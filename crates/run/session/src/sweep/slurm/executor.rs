@@ -11,16 +11,13 @@ use sweetspot_workload::SignalSource;
 use super::commands::{Scheduler, SlurmCommands};
 use super::ledger::Ledger;
 use super::tracker::{LostRun, QueueSummary, Tracker};
-use super::{Placement, SlurmError, SlurmSweep, wait_reason};
+use super::{MAX_OUTAGE, OUTAGE_POLL, Placement, SlurmError, SlurmSweep, wait_reason};
 use crate::SessionError;
 use crate::observer::{Observer, Status as ShownStatus};
 use crate::sweep::SweepError;
 
 /// The shortest and the longest time between two looks at the queue. The controller serves a whole site.
 const POLL: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(10));
-
-/// How long Slurm's commands may fail before the sweep gives up: a controller may be restarted.
-const MAX_OUTAGE: Duration = Duration::from_secs(600);
 
 /// The missing runs that may be made now, in the order of the plan. An adaptive plan names one round at a time.
 pub fn wanted(outline: &Outline, points: &[Point]) -> Vec<u64> {
@@ -144,7 +141,7 @@ impl Execution<'_> {
                         && reachable_at.elapsed() < MAX_OUTAGE =>
                 {
                     observer.note(&format!("{problem}; trying again"));
-                    signals.wait_until(Instant::now() + POLL.1)?;
+                    signals.wait_until(Instant::now() + OUTAGE_POLL)?;
                 }
                 Err(problem) => return Err(problem),
             }

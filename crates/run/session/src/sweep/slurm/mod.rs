@@ -33,6 +33,12 @@ use ledger::Ledger;
 use probe::probe;
 use script::array_job;
 
+/// How long Slurm's commands may fail before the sweep gives up: a controller may be restarted.
+const MAX_OUTAGE: Duration = Duration::from_secs(600);
+
+/// The time after which a controller that did not respond is asked again.
+const OUTAGE_POLL: Duration = Duration::from_secs(10);
+
 /// A study whose runs are made by jobs of Slurm.
 pub struct SlurmSweep {
     options: SlurmOptions,

@@ -13,7 +13,7 @@ use sweetspot_workload::{SignalSource, WorkloadError};
 use super::commands::{Scheduler, SlurmCommands};
 use super::queue::{JobState, QueuedTask};
 use super::script::probe_job;
-use super::{SlurmError, current_job, wait_reason};
+use super::{MAX_OUTAGE, OUTAGE_POLL, SlurmError, current_job, wait_reason};
 use crate::SessionError;
 use crate::observer::Observer;
 use crate::sweep::Sweep;
@@ -152,8 +152,23 @@ fn wait_for_answer(
     let mut ended_at: Option<Instant> = None;
     let mut told = String::new();
     let begun = Instant::now();
+    let mut reachable_at = begun;
     loop {
-        let queue = slurm.queue(&[name.to_owned()])?;
+        let queue = match slurm.queue(&[name.to_owned()]) {
+            Ok(queue) => queue,
+            Err(problem) => {
+                if let Some(signal) = signals.received() {
+                    return Err(WorkloadError::Interrupted(signal).into());
+                }
+                if !problem.is_outage() || reachable_at.elapsed() >= MAX_OUTAGE {
+                    return Err(problem.into());
+                }
+                observer.note(&format!("{problem}; trying again"));
+                signals.wait_until(Instant::now() + OUTAGE_POLL)?;
+                continue;
+            }
+        };
+        reachable_at = Instant::now();
         let task = queue.iter().find(|task| task.job == job);
         if let Ok(text) = sweetspot_input::read_bytes(&file, MAX_BYTES)
             && let Ok(answer) = serde_json::from_slice(&text)

@@ -47,8 +47,9 @@ impl JobState {
 pub struct QueuedTask {
     /// The number of the job or of the array.
     pub job: u64,
-    /// The number of the task in the array; 0 for a job that is not an array.
-    pub index: usize,
+    /// The number of the task in the array; `None` for a job that is not an array, and for all tasks of an array without a
+    /// line of their own: squeue shows those together that were cancelled before they started.
+    pub index: Option<usize>,
     /// The state of the job.
     pub state: JobState,
     /// The node on which the job runs or ran; empty before it starts.
@@ -72,8 +73,8 @@ fn parse_task(line: &str) -> Option<QueuedTask> {
     Some(QueuedTask {
         job: job.trim().parse().ok()?,
         index: match index.trim() {
-            "N/A" => 0,
-            index => index.parse().ok()?,
+            "N/A" => None,
+            index => Some(index.parse().ok()?),
         },
         state: JobState::parse(state),
         node: next()?.trim().to_owned(),
@@ -192,11 +193,11 @@ mod tests {
         assert_eq!(
             shown,
             [
-                (12, 0, JobState::Running),
-                (12, 17, JobState::Pending),
-                (13, 0, ended("COMPLETED")),
-                (12, 3, ended("CANCELLED")),
-                (12, 4, JobState::Running),
+                (12, Some(0), JobState::Running),
+                (12, Some(17), JobState::Pending),
+                (13, None, ended("COMPLETED")),
+                (12, Some(3), ended("CANCELLED")),
+                (12, Some(4), JobState::Running),
             ]
         );
         assert_eq!(

@@ -28,6 +28,23 @@ pub struct LostRun {
     pub job: (u32, usize),
 }
 
+/// The jobs in the queue, by number.
+struct TaskIndex<'a>(HashMap<(u64, Option<usize>), &'a QueuedTask>);
+
+impl<'a> TaskIndex<'a> {
+    fn new(queue: &'a [QueuedTask]) -> Self {
+        let tasks = queue.iter();
+        Self(tasks.map(|task| ((task.job, task.index), task)).collect())
+    }
+
+    /// A task of an array: its own line, or the line of those that were cancelled together.
+    fn find(&self, array: Option<u64>, index: usize) -> Option<&'a QueuedTask> {
+        let array = array?;
+        let own = self.0.get(&(array, Some(index)));
+        own.or_else(|| self.0.get(&(array, None))).copied()
+    }
+}
+
 /// The state of all jobs of a study.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct QueueSummary {
@@ -75,16 +92,12 @@ impl Tracker {
     /// Returns the number of cancelled runs.
     pub fn resume(&mut self, queue: &[QueuedTask], is_stored: impl Fn(u64) -> bool) -> usize {
         self.find_numbers(queue);
-        let states: HashMap<(u64, usize), &JobState> = queue
-            .iter()
-            .map(|task| ((task.job, task.index), &task.state))
-            .collect();
+        let tasks = TaskIndex::new(queue);
         let (arrays, attempts) = (&self.arrays, &mut self.attempts);
         let before = self.jobs.len();
         self.jobs.retain(|run, (array, index)| {
-            let job = arrays[*array].job;
-            let state = job.and_then(|number| states.get(&(number, *index)));
-            let word = match state {
+            let task = tasks.find(arrays[*array].job, *index);
+            let word = match task.map(|task| &task.state) {
                 _ if is_stored(*run) => return true,
                 Some(JobState::Pending | JobState::Running) => return true,
                 Some(JobState::Ended(word)) => word.as_str(),
@@ -155,10 +168,7 @@ impl Tracker {
         now: Duration,
     ) -> QueueSummary {
         self.find_numbers(queue);
-        let tasks: HashMap<(u64, usize), &QueuedTask> = queue
-            .iter()
-            .map(|task| ((task.job, task.index), task))
-            .collect();
+        let tasks = TaskIndex::new(queue);
         let mut summary = QueueSummary::default();
         let mut reasons: Vec<(String, usize)> = Vec::new();
         let mut counted: HashSet<(usize, usize)> = HashSet::new();
@@ -169,7 +179,7 @@ impl Tracker {
                 continue;
             }
             let array = &self.arrays[job.0];
-            let task = array.job.and_then(|number| tasks.get(&(number, job.1)));
+            let task = tasks.find(array.job, job.1);
             match task.map(|task| &task.state) {
                 Some(JobState::Running) => {
                     self.missing_since.remove(run);

@@ -16,7 +16,7 @@ fn array(number: u32, job: Option<u64>, blocks: &[&[u64]]) -> ArrayRecord {
 fn task(job: u64, index: usize, state: JobState) -> QueuedTask {
     QueuedTask {
         job,
-        index,
+        index: Some(index),
         state,
         node: "n1".to_owned(),
         name: "sweetspot-a-1".to_owned(),
@@ -89,6 +89,21 @@ fn what_somebody_cancelled_is_not_submitted_again() {
     let summary = tracker.update(&queue, |_| false, at(6));
     assert!(summary.lost.is_empty() && tracker.is_cancelled(0) && !tracker.is_active(0));
     assert_eq!(tracker.cancelled(), 1);
+}
+
+#[test]
+fn jobs_that_were_cancelled_together_before_they_started_are_not_submitted_again() {
+    let mut tracker = Tracker::default();
+    tracker.add(array(1, Some(7), &[&[0], &[1], &[2]]));
+    let together = QueuedTask {
+        index: None,
+        ..task(7, 0, ended("CANCELLED"))
+    };
+    let queue = [together, task(7, 0, JobState::Running)];
+    tracker.update(&queue, |_| false, at(0));
+    let summary = tracker.update(&queue, |_| false, at(6));
+    assert!(summary.lost.is_empty() && tracker.is_active(0));
+    assert!(tracker.is_cancelled(1) && tracker.is_cancelled(2));
 }
 
 #[test]
