@@ -2,15 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use serde::de::Error;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 use sweetspot_decide::search::StrategyName;
 use sweetspot_decide::{Limit, Objective};
 use sweetspot_measure::{MethodChoice, RunWindow};
 use sweetspot_quantity::{Celsius, Seconds};
 
 use crate::until_sure::MIN_RUNS;
-use crate::{EnergyOf, Order, TrainingLength, Until, text_field};
+use crate::{AxisText, EnergyOf, Order, TrainingLength, Until, text_field};
 
 /// The definition of a study: its workload, the values to try and how to run it; absent fields have defaults.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -157,43 +156,6 @@ pub struct Definition {
     /// For each parameter of the workload that is an axis, by name: the values to try.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub axis: BTreeMap<String, AxisText>,
-}
-
-/// The values of an axis as the user wrote them: `150..300:5`, `64,128`; in a file they may also be a list.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(transparent)]
-pub struct AxisText(pub String);
-
-impl<'de> Deserialize<'de> for AxisText {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        /// A value of an axis in a TOML file.
-        #[derive(Deserialize)]
-        #[serde(untagged)]
-        enum Value {
-            Whole(i64),
-            Number(f64),
-            Text(String),
-        }
-        /// An axis in a TOML file: one value, or a list.
-        #[derive(Deserialize)]
-        #[serde(untagged)]
-        enum Written {
-            One(Value),
-            List(Vec<Value>),
-        }
-        let text = |value: Value| match value {
-            Value::Whole(number) => number.to_string(),
-            Value::Number(number) => number.to_string(),
-            Value::Text(text) => text,
-        };
-        let written = Written::deserialize(deserializer).map_err(|_| {
-            D::Error::custom("an axis must be a text such as \"150..300:5\" or a list of values")
-        })?;
-        Ok(Self(match written {
-            Written::One(value) => text(value),
-            Written::List(values) => values.into_iter().map(text).collect::<Vec<_>>().join(","),
-        }))
-    }
 }
 
 /// The longest settling time and timeout that a definition may have, in seconds: one day.

@@ -10,6 +10,7 @@
 )]
 
 mod axes;
+mod axis_text;
 mod batch_costs;
 mod configuration;
 mod definition;
@@ -34,9 +35,10 @@ pub use axes::{
     AxesError, AxisError, KnobValues, ResolvedAxes, SupportedKnobs, common_cap_range, parse_axis,
     resolve_axes,
 };
+pub use axis_text::AxisText;
 pub use batch_costs::{BatchCosts, NO_PHASE_ENERGY, Scaling, WAITING_PHASES};
 pub use configuration::{Axis, BATCH_PARAMETER, Configuration};
-pub use definition::{AxisText, Definition, DefinitionError};
+pub use definition::{Definition, DefinitionError};
 pub use error::StudyError;
 pub use nodes::{NodeDifference, NodeResult};
 pub use outline::{

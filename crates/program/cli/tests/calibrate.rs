@@ -146,6 +146,19 @@ fn the_gain_at_the_wall_is_said_to_be_that() {
 }
 
 #[test]
+#[ignore = "needs jsonschema in .venv: run scripts/setup"]
+fn documents_with_calibrations_match_their_schemas() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = "$S calibrate --meter wall --device 0 --name w --export-json fit.json -- $W --seconds 8; \
+        $S measure --device 0 --calibration w --export-json run.json -- $W --seconds 1";
+    let output = on_node(folder.path(), &[], script);
+    for (schema, file) in [("calibrate", "fit.json"), ("measure", "run.json")] {
+        let document = json(folder.path(), file, &output);
+        assert_eq!(crate::schemas::problems(schema, &[document]), [""]);
+    }
+}
+
+#[test]
 fn what_cannot_be_calibrated_is_explained() {
     let folder = tempfile::tempdir().unwrap();
     let refused = |faults: &[&str], arguments: &str, expected: &str| {

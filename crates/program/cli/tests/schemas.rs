@@ -85,7 +85,7 @@ const IN_VIRTUAL_TIME: [(&str, &str); 22] = [
 ];
 
 /// Commands on a simulated host in real time; `SERVER` and `JOB` stand for workloads that use its GPUs.
-const ON_A_HOST: [(&str, &str); 8] = [
+const ON_A_HOST: [(&str, &str); 9] = [
     ("devices", "devices"),
     ("doctor", "doctor"),
     ("measure", "measure --device 0 -- JOB"),
@@ -93,6 +93,10 @@ const ON_A_HOST: [(&str, &str); 8] = [
     ("measure", "measure -- sh -c kill\u{a0}-TERM\u{a0}$$"),
     ("budget", "budget --below 400W --for 3s"),
     ("hold", "hold --device 0 --below 400W -- SERVER"),
+    (
+        "reproduce-on-gpu",
+        "reproduce multi-gpu-2018 --on-this-gpu --points 2 --repeat 1 -- JOB",
+    ),
     (
         "study",
         "sweep --power-cap 160,200/250 --gpus 2 --axis batch=32 --repeat 2 --settle 0 -- JOB",
@@ -103,8 +107,8 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..")
 }
 
-/// The schemas of documents that only a running service makes: its tests validate them.
-const OF_THE_SERVICE: [&str; 2] = ["counter", "live"];
+/// The schemas of documents that need a running service or a node with meters: their own tests validate them.
+const IN_OWN_TESTS: [&str; 3] = ["calibrate", "counter", "live"];
 
 /// Returns the first problem of each document, found by the `jsonschema` package of `.venv`.
 pub fn problems(schema: &str, documents: &[Value]) -> Vec<String> {
@@ -174,7 +178,7 @@ fn every_document_matches_its_schema() {
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .filter_map(|name| Some(name.strip_suffix(".schema.json")?.to_owned()))
         .collect();
-    let of_commands = |schema: &String| !OF_THE_SERVICE.contains(&schema.as_str());
+    let of_commands = |schema: &String| !IN_OWN_TESTS.contains(&schema.as_str());
     for schema in schemas.into_iter().filter(of_commands) {
         let own: Vec<_> = documents.iter().filter(|one| one.0 == schema).collect();
         assert!(!own.is_empty(), "no command exports {schema}");

@@ -1,32 +1,31 @@
 //! `sweetspot sweep`.
 
 mod definition;
+mod runs;
 
-use std::num::NonZeroUsize;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use sweetspot_decide::{Criteria, NoChoice, Objective};
 use sweetspot_report::{Line, Role, Text, plan_text, study_text, suggested_runs};
 use sweetspot_session::{
-    DevicesError, SessionError, Sweep, SweepError, SweepOptions, all_runs_succeeded,
-    has_submitted_jobs,
+    DevicesError, SessionError, Sweep, SweepError, all_runs_succeeded, has_submitted_jobs,
 };
 use sweetspot_study::{AddedRuns, Outline, Store, Study, StudyError};
 use sweetspot_virtual_time::SimulationError;
 
-use crate::args::{SudoArgs, SweepArgs};
+use crate::args::SweepArgs;
 use crate::confirm::ask_user;
 use crate::documents::{Content, Documents, Format, print, study_content};
 use crate::exit::{ErrorWithMessage, Outcome};
-use crate::guard_launcher::GuardLauncher;
 use crate::hints::hint_for_objective;
 use crate::messages::{print_error, print_note, print_warning};
 use crate::next_step::{after_study, flags_beyond};
-use crate::progress::ProgressDisplay;
 use crate::run::is_read_only;
 
 use definition::{definition_per_network, read_definition};
+pub use runs::{SweepEnd, run_to_study};
+use runs::{delete_if_empty, make_runs};
 
 /// Runs `sweetspot sweep`.
 pub fn run(args: Box<SweepArgs>) -> Result<Outcome> {
@@ -179,74 +178,6 @@ pub fn check_read_only(outline: &Outline, read_only_flag: bool) -> Result<()> {
     match writes && (read_only_flag || is_read_only()) {
         true => Err(SessionError::from(DevicesError::ReadOnly).into()),
         false => Ok(()),
-    }
-}
-
-/// How a sweep ended.
-pub enum SweepEnd {
-    /// All runs were made; the study is stored in the store, if there is one.
-    Finished(Box<Study>, Option<Store>),
-    /// Nothing was to be run, or the sweep was interrupted.
-    Unfinished(Outcome),
-}
-
-/// Creates the study that the flags define and makes its runs, for a command that shows the result in its own way.
-pub fn run_to_study(args: &SweepArgs) -> Result<SweepEnd> {
-    let definition = read_definition(args)?;
-    let sweep = crate::slurm::prepare(args, &definition)?;
-    if args.dry_run {
-        print(plan_text(&sweep.outline, &sweep.estimate(), 0))?;
-        return Ok(SweepEnd::Unfinished(Outcome::DONE));
-    }
-    let mut store = create_store(args, &sweep)?;
-    for note in &sweep.notes {
-        print_note(note);
-    }
-    let made = make_runs(args, &sweep, Some(&mut store));
-    let store = delete_if_empty(store, &sweep.outline);
-    Ok(match made? {
-        Ok(study) => SweepEnd::Finished(Box::new(study), store),
-        Err(outcome) => SweepEnd::Unfinished(outcome),
-    })
-}
-
-/// Deletes a study without runs, which is of no use; otherwise returns it.
-fn delete_if_empty(store: Store, outline: &Outline) -> Option<Store> {
-    if is_without_use(&store, outline) {
-        let _ = store.delete();
-        return None;
-    }
-    Some(store)
-}
-
-/// Makes the runs of a sweep. The inner error is the outcome of a sweep that was interrupted.
-fn make_runs(
-    args: &SweepArgs,
-    sweep: &Sweep,
-    mut store: Option<&mut Store>,
-) -> Result<Result<Study, Outcome>> {
-    let cores = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
-    // Simulated GPUs need no permission.
-    let guard = match sweep.outline.definition.command {
-        Some(_) => GuardLauncher::new(&args.sudo)?,
-        None => GuardLauncher::new(&SudoArgs::default())?,
-    };
-    let options = SweepOptions {
-        threads: args.threads.unwrap_or(cores),
-        guard: guard.program(),
-        show_output: args.show_output,
-    };
-    let criteria = args
-        .criteria
-        .criteria_for(&sweep.outline.definition, args.prefer)?;
-    // Whoever resumes a sweep knows how long it takes.
-    let asks = !args.yes && args.resume.is_none();
-    let mut display = ProgressDisplay::new(criteria, asks);
-    let study = sweep.run(store.as_deref_mut(), &options, &mut display);
-    display.clear_bar();
-    match study {
-        Err(error) => report_unfinished(error, store.as_deref(), &sweep.outline).map(Err),
-        Ok(study) => Ok(Ok(study)),
     }
 }
 

@@ -5,5 +5,5 @@ mod text;
 
 pub use json::calibrate_json;
 pub(crate) use json::calibration_json;
-pub(crate) use text::applied_sentence;
 pub use text::calibrate_text;
+pub(crate) use text::{calibration_sentences, method_text};

@@ -1,6 +1,7 @@
 //! The result of `sweetspot calibrate`, for a terminal.
 
 use sweetspot_session::calibrate::{CalibrateResult, Calibration, MeterScope};
+use sweetspot_session::measure::{DeviceRun, RunMeasurement};
 
 use crate::table::Table;
 use crate::text::Text;
@@ -60,7 +61,7 @@ pub fn calibrate_text(result: &CalibrateResult) -> Text {
 }
 
 /// Says which calibration was applied to a measured energy.
-pub(crate) fn applied_sentence(one: &Calibration) -> String {
+fn applied_sentence(one: &Calibration) -> String {
     let (low, high) = one.line.gain_interval95();
     let offset = match one.applied_offset() {
         Some(offset) => format!(", offset {:.1} W", offset.get()),
@@ -76,4 +77,26 @@ pub(crate) fn applied_sentence(one: &Calibration) -> String {
         one.meter,
         one.date
     )
+}
+
+/// Says which calibrations were applied; `None` if none was.
+pub(crate) fn calibration_sentences(run: &RunMeasurement) -> Option<String> {
+    let host = run.host.iter().flat_map(|host| &host.parts);
+    let devices = run.devices.iter().chain(host);
+    let mut lines: Vec<String> = Vec::new();
+    for applied in devices.filter_map(|device| device.calibration.as_ref()) {
+        let line = applied_sentence(applied);
+        if !lines.contains(&line) {
+            lines.push(line);
+        }
+    }
+    (!lines.is_empty()).then(|| lines.join("\n"))
+}
+
+/// The method of an energy, and whether it was calibrated.
+pub(crate) fn method_text(device: &DeviceRun, method: &str) -> String {
+    match &device.calibration {
+        Some(_) => format!("{method}, calibrated"),
+        None => method.to_owned(),
+    }
 }

@@ -3,7 +3,7 @@
 use sweetspot_quantity::{Joules, Watts};
 use sweetspot_session::measure::Measurement;
 
-use super::text::method_text;
+use crate::calibrate::method_text;
 
 /// Writes a line for each device of each run, and one for all devices.
 pub fn measurement_csv(measurement: &Measurement) -> Result<String, csv::Error> {

@@ -8,7 +8,7 @@ use sweetspot_stats::Summary;
 
 use super::observer::{idle_sentence, observer_sentence};
 use super::serving::serving_text;
-use crate::calibrate::applied_sentence;
+use crate::calibrate::{calibration_sentences, method_text};
 use crate::table::Table;
 use crate::text::{Line, Role, Text};
 
@@ -178,14 +178,6 @@ fn devices(run: &RunMeasurement) -> Table {
     rows
 }
 
-/// The method of an energy, and whether it was calibrated.
-pub(super) fn method_text(device: &DeviceRun, method: &str) -> String {
-    match &device.calibration {
-        Some(_) => format!("{method}, calibrated"),
-        None => method.to_owned(),
-    }
-}
-
 /// Makes the row of the host or of the whole machine.
 fn whole_row(
     label: &str,
@@ -210,20 +202,6 @@ fn share_sentence(run: &RunMeasurement) -> Option<String> {
         "The measured GPUs used {:.0} % of the energy of the whole machine",
         100.0 * share.get()
     ))
-}
-
-/// Says which calibrations were applied; `None` if none was.
-fn calibration_sentences(run: &RunMeasurement) -> Option<String> {
-    let host = run.host.iter().flat_map(|host| &host.parts);
-    let devices = run.devices.iter().chain(host);
-    let mut lines: Vec<String> = Vec::new();
-    for applied in devices.filter_map(|device| device.calibration.as_ref()) {
-        let line = applied_sentence(applied);
-        if !lines.contains(&line) {
-            lines.push(line);
-        }
-    }
-    (!lines.is_empty()).then(|| lines.join("\n"))
 }
 
 /// The text that is shown for an unknown value.

@@ -94,15 +94,8 @@ pub fn evaluate_with_others(
     let others = others.iter().zip(of_others);
     let others = others.map(|(device, (recorded, estimator))| {
         let energy = window_energy(request, estimator, &window);
-        let other = DeviceRun {
-            device: device.clone(),
-            limit: load_limit(recorded, &energy, &window),
-            energy,
-            calibration: None,
-            sensor_power: None,
-            phases: None,
-            phase_times: Vec::new(),
-        };
+        let limit = load_limit(recorded, &energy, &window);
+        let other = DeviceRun::new(device.clone(), energy, limit);
         other.calibrated(&request.calibrations)
     });
     (measured, others.collect())
@@ -181,14 +174,11 @@ fn evaluate_run(
             let phases = reports.phases_of(index, devices.len());
             let times = phases.map(|phases| Timeline::new(phases, &window).phase_times());
             let energy = window_energy(request, estimator, &window);
+            let limit = load_limit(recorded, &energy, &window);
             let run = DeviceRun {
-                device: device.clone(),
-                limit: load_limit(recorded, &energy, &window),
-                energy,
-                calibration: None,
-                sensor_power: None,
                 phases: phases.map(|phases| estimator.phases(phases, &window)),
                 phase_times: times.unwrap_or_default(),
+                ..DeviceRun::new(device.clone(), energy, limit)
             };
             run.calibrated(&request.calibrations)
         })

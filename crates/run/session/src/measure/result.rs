@@ -88,6 +88,23 @@ pub struct PhaseSummary {
 }
 
 impl DeviceRun {
+    /// The measurement of a device without phases and without a calibration.
+    pub(crate) fn new(
+        device: Descriptor,
+        energy: Result<CheckedEnergy, String>,
+        limit: LoadLimit,
+    ) -> Self {
+        Self {
+            device,
+            energy,
+            calibration: None,
+            sensor_power: None,
+            limit,
+            phases: None,
+            phase_times: Vec::new(),
+        }
+    }
+
     /// The energy of a phase on this device; `None` if it is unknown, or the device did not have the phase.
     pub fn phase_energy(&self, name: &str) -> Option<&PhaseEnergy> {
         let attribution = self.phases.as_ref()?.as_ref().ok()?;

@@ -46,15 +46,8 @@ impl Surroundings<'_> {
                 .map(|(device, recorded)| {
                     let estimator = EnergyEstimator::new(&recorded.trace);
                     let energy = window_energy(request, &estimator, &run.window);
-                    let part = DeviceRun {
-                        device: device.clone(),
-                        limit: load_limit(recorded, &energy, &run.window),
-                        energy,
-                        calibration: None,
-                        sensor_power: None,
-                        phases: None,
-                        phase_times: Vec::new(),
-                    };
+                    let limit = load_limit(recorded, &energy, &run.window);
+                    let part = DeviceRun::new(device.clone(), energy, limit);
                     part.calibrated(&request.calibrations)
                 })
                 .collect();
