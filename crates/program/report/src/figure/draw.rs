@@ -1,6 +1,6 @@
 //! Draws a chart as a picture: axes, lines, error bars and bands. Bars and heat maps are drawn by their own modules.
 
-use super::chart::{AxisKind, Chart, Colour, Dot, Line, LineStyle, is_drawable};
+use super::chart::{AxisKind, Chart, Colour, Dot, Line, LineStyle};
 use super::header::{HEAD, header};
 use super::labels::{Area, LabelSpace, Spot};
 use super::line_labels::{has_end_label, needs_legend, starts_further_apart};
@@ -8,10 +8,6 @@ use super::palette::Marker;
 use super::scale::Scale;
 use super::shape::{Anchor, Mark, MarkKind, Pen, Picture, Shape, Step, Text, TextRole};
 use super::text_size::{fitted, text_width};
-
-/// The share of a chart's height that a band may cover on average. A band that covers more only says that the readings
-/// vary over all of it, and hides what is behind.
-const MAX_BAND_HEIGHT: f64 = 0.3;
 
 /// The height below the horizontal axis, for its values and its name.
 const FOOT: f64 = 44.0;
@@ -42,7 +38,12 @@ pub struct Drawing<'a> {
 /// Draws a chart in a picture of this width. The picture is higher than `height` if the title or the legend takes
 /// several lines, or if there are many bars.
 pub fn draw(chart: &Chart, width: f64, height: f64) -> Picture {
-    let mut drawing = Drawing::new(chart, width, height);
+    draw_in(chart, width, height, false)
+}
+
+/// Draws a chart of a figure that may have one legend for all its charts.
+pub fn draw_in(chart: &Chart, width: f64, height: f64, has_common_legend: bool) -> Picture {
+    let mut drawing = Drawing::new(chart, width, height, has_common_legend);
     if let Some(heat_map) = &chart.heat_map {
         drawing.heat_map(heat_map);
     } else if !chart.bars.is_empty() {
@@ -60,13 +61,14 @@ pub fn draw(chart: &Chart, width: f64, height: f64) -> Picture {
 
 impl<'a> Drawing<'a> {
     /// Draws the title and the legend, and computes the layout of what is below.
-    fn new(chart: &'a Chart, width: f64, height: f64) -> Self {
+    fn new(chart: &'a Chart, width: f64, height: f64, has_common_legend: bool) -> Self {
         let mut picture = Picture {
             width,
             ..Picture::default()
         };
         let has_end_labels = !needs_legend(chart, width, height);
-        let head = header(&mut picture, chart, has_end_labels);
+        let has_legend = !has_common_legend && (!has_end_labels || !chart.bars.is_empty());
+        let head = header(&mut picture, chart, has_legend);
         // A single line of title is part of the usual height.
         let height = match chart.bars.len() {
             0 => height + head - HEAD,
@@ -187,7 +189,7 @@ impl<'a> Drawing<'a> {
         }
         let ticks = self
             .x
-            .ticks(&chart.x.kind, ((right - left) / 62.0).max(2.0) as usize);
+            .ticks(&chart.x.kind, ((right - left) / 50.0).max(2.0) as usize);
         let room = (right - left) / ticks.len().max(1) as f64;
         for (value, label) in &ticks {
             let x = self.x.position_of(*value);
@@ -205,6 +207,7 @@ impl<'a> Drawing<'a> {
         let axis = vec![Step::Move(left, bottom), Step::Line(right, bottom)];
         self.path(Pen::Axis, axis);
         self.x_label();
+        self.space.end_at(bottom);
     }
 
     /// Draws reference lines and guides, cut at the edges of the chart.
@@ -241,7 +244,7 @@ impl<'a> Drawing<'a> {
     }
 
     /// The path through some positions.
-    fn path_through(positions: impl IntoIterator<Item = (f64, f64)>) -> Vec<Step> {
+    pub(super) fn path_through(positions: impl IntoIterator<Item = (f64, f64)>) -> Vec<Step> {
         let steps = positions.into_iter().enumerate();
         let steps = steps.map(|(index, (x, y))| match index {
             0 => Step::Move(x, y),
@@ -268,7 +271,10 @@ impl<'a> Drawing<'a> {
         );
         let pen = match line.style {
             LineStyle::PointsAndLine => Some(Pen::Series(line.colour)),
-            LineStyle::Line | LineStyle::Band => Some(Pen::DashedSeries(line.colour)),
+            LineStyle::Line | LineStyle::Band if self.has_similar_lines(line) => {
+                Some(Pen::DashedSeries(line.colour))
+            }
+            LineStyle::Line | LineStyle::Band => Some(Pen::Series(line.colour)),
             LineStyle::Guide | LineStyle::Level => Some(Pen::Guide(line.colour)),
             LineStyle::Points | LineStyle::Markers | LineStyle::Published => None,
         };
@@ -304,6 +310,12 @@ impl<'a> Drawing<'a> {
         }
     }
 
+    /// Whether another line of the same style has another colour, so that both need dashes to be told apart.
+    fn has_similar_lines(&self, line: &Line) -> bool {
+        let mut lines = self.chart.lines.iter();
+        lines.any(|other| other.style == line.style && other.colour != line.colour)
+    }
+
     /// Adds a data point.
     fn mark(&mut self, kind: MarkKind, colour: Colour, at: (f64, f64), radius: f64, hover: &str) {
         let marker = match kind {
@@ -330,62 +342,9 @@ impl<'a> Drawing<'a> {
             self.mark(MarkKind::HoverTarget, line.colour, at, 2.0, &dot.text);
         }
     }
-
-    /// Draws the error bars of a line in one path.
-    fn error_bars(&mut self, line: &Line) {
-        let mut steps = Vec::new();
-        for dot in line.dots.iter().filter(|dot| dot.is_drawable()) {
-            let Some((low, high)) = drawable_span(dot) else {
-                continue;
-            };
-            let x = self.x.position_of(dot.x);
-            let (low, high) = (self.y.position_of(low), self.y.position_of(high));
-            if low - high >= 1.5 {
-                for (from, to) in [
-                    ((x - 2.5, low), (x + 2.5, low)),
-                    ((x, low), (x, high)),
-                    ((x - 2.5, high), (x + 2.5, high)),
-                ] {
-                    steps.extend([Step::Move(from.0, from.1), Step::Line(to.0, to.1)]);
-                }
-            }
-        }
-        self.path(Pen::ErrorBar(line.colour), steps);
-    }
-
-    /// Draws the band between the lowest and the highest values of a line, or only its edges if it would fill the chart.
-    fn band(&mut self, line: &Line) {
-        let dots = line.dots.iter().filter(|dot| dot.is_drawable());
-        let spans: Vec<(f64, f64, f64)> = dots
-            .filter_map(|dot| {
-                let (low, high) = drawable_span(dot)?;
-                let (low, high) = (self.y.position_of(low), self.y.position_of(high));
-                Some((self.x.position_of(dot.x), low, high))
-            })
-            .collect();
-        if spans.is_empty() {
-            return;
-        }
-        let high = spans.iter().map(|(x, _, high)| (*x, *high));
-        let low = spans.iter().map(|(x, low, _)| (*x, *low));
-        let height: f64 = spans.iter().map(|(_, low, high)| low - high).sum();
-        if height / spans.len() as f64 > MAX_BAND_HEIGHT * (self.bottom - self.top) {
-            let edges = [Self::path_through(high), Self::path_through(low)].concat();
-            return self.path(Pen::BandEdge(line.colour), edges);
-        }
-        let mut steps = Self::path_through(high.chain(low.rev()));
-        steps.push(Step::Close);
-        self.path(Pen::Band(line.colour), steps);
-    }
 }
 
 /// The number of values to write beside a vertical axis.
 fn tick_count(top: f64, bottom: f64) -> usize {
-    ((bottom - top) / 42.0).max(3.0) as usize
-}
-
-/// The ends of a point's error bar or band, if both can be drawn.
-fn drawable_span(dot: &Dot) -> Option<(f64, f64)> {
-    dot.span
-        .filter(|(low, high)| is_drawable(*low) && is_drawable(*high))
+    ((bottom - top) / 36.0).max(3.0) as usize
 }

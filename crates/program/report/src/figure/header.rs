@@ -8,8 +8,8 @@ use super::text_size::{fitted, text_width, wrapped};
 /// The height of the title of a chart, if it takes one line and there is no legend.
 pub const HEAD: f64 = 34.0;
 
-/// Draws the title, the name of the vertical axis and the legend; returns the height that they take.
-pub fn header(picture: &mut Picture, chart: &Chart, has_end_labels: bool) -> f64 {
+/// Draws the title, the name of the vertical axis and the legend if the chart has one; returns the height of them all.
+pub fn header(picture: &mut Picture, chart: &Chart, has_legend: bool) -> f64 {
     let width = picture.width;
     let mut y = 14.0;
     let title = wrapped(&chart.title, TextRole::Title, width);
@@ -32,8 +32,8 @@ pub fn header(picture: &mut Picture, chart: &Chart, has_end_labels: bool) -> f64
             picture.text(TextRole::AxisLabel, Anchor::Start, (0.0, y), &name);
         }
     }
-    if !has_end_labels || !chart.bars.is_empty() {
-        y = Legend::of(chart).draw(picture, y);
+    if has_legend {
+        y = Legend::of(std::slice::from_ref(chart)).draw(picture, y);
     }
     y + HEAD - 14.0
 }

@@ -173,7 +173,7 @@ impl Drawing<'_> {
             (Fill::ChoiceOutline, "choice", has(|c| c.is_choice)),
         ];
         let y = self.top - 6.0;
-        let name = fitted(&self.chart.y.label, TextRole::AxisLabel, 0.4 * self.right);
+        let name = fitted(&self.chart.y.label, TextRole::AxisLabel, 0.5 * self.right);
         let mut x = self.left.max(text_width(&name, TextRole::AxisLabel) + 16.0);
         self.text_if_free(TextRole::AxisLabel, Anchor::Start, (0.0, y), &name);
         for (fill, name, is_shown) in entries {
@@ -194,6 +194,7 @@ impl Drawing<'_> {
                 right: x + 14.0,
                 bottom: y + 1.0,
             };
+            self.rectangle(Fill::OutlineHalo, area, "");
             self.rectangle(fill, area, "");
             self.text_if_free(TextRole::Legend, Anchor::Start, (x + 20.0, y), name);
             x = end + 14.0;

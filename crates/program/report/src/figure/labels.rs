@@ -151,6 +151,11 @@ impl LabelSpace {
         }
     }
 
+    /// Moves the lower edge of the space up to the axis, once the texts below it are written.
+    pub const fn end_at(&mut self, bottom: f64) {
+        self.within.bottom = bottom;
+    }
+
     /// Reserves an area for a text that cannot be moved.
     pub fn reserve(&mut self, area: Area) {
         self.taken.push(area);

@@ -1,7 +1,8 @@
 //! The sizes of charts, and how the charts of a figure are arranged on a screen or in the columns of a paper.
 
 use super::chart::Figure;
-use super::draw::draw;
+use super::draw::draw_in;
+use super::legend::Legend;
 use super::shape::{Anchor, Picture, TextRole};
 use super::text_size::wrapped;
 
@@ -94,6 +95,12 @@ fn on_screen(figure: &Figure) -> Picture {
         top += 24.0;
     }
     top += 8.0;
+    let has_common_legend = has_common_legend(figure);
+    if has_common_legend {
+        let (legend, height) = common_legend(figure, width - 2.0 * GAP);
+        picture.add(legend, GAP, top);
+        top += height;
+    }
     for row in figure.charts.chunks(across) {
         let drawn = row.iter().map(|chart| {
             let size = if chart.is_wide {
@@ -101,7 +108,7 @@ fn on_screen(figure: &Figure) -> Picture {
             } else {
                 Size::SMALL
             };
-            draw(chart, size.width(), size.height())
+            draw_in(chart, size.width(), size.height(), has_common_legend)
         });
         top += add_row(&mut picture, drawn.collect(), GAP, column + GAP, top) + GAP;
     }
@@ -129,17 +136,44 @@ fn on_paper(figure: &Figure, width: f64) -> Picture {
     };
     let column = column_of(across);
     // A chart on the width of a page is flatter than one in a column.
-    let height = (0.42 * column + 105.0).min(0.8 * column + 60.0);
+    let height = match column < 500.0 {
+        true => 0.55 * column + 95.0,
+        false => 0.42 * column + 105.0,
+    };
     let mut top = MARGIN;
+    let has_common_legend = has_common_legend(figure);
+    if has_common_legend {
+        let (legend, height) = common_legend(figure, width - 2.0 * MARGIN);
+        picture.add(legend, MARGIN, top);
+        top += height;
+    }
     for (index, row) in figure.charts.chunks(across).enumerate() {
         if index > 0 {
             top += 12.0;
         }
-        let drawn = row.iter().map(|chart| draw(chart, column, height));
+        let drawn = row
+            .iter()
+            .map(|chart| draw_in(chart, column, height, has_common_legend));
         top += add_row(&mut picture, drawn.collect(), MARGIN, column + GAP, top);
     }
     picture.height = top + MARGIN;
     picture
+}
+
+/// Whether all charts of a figure are named in one legend above them.
+fn has_common_legend(figure: &Figure) -> bool {
+    figure.charts.len() > 1 && figure.charts.iter().all(|chart| chart.has_legend)
+}
+
+/// Draws the legend of all charts of a figure; returns it with its height.
+fn common_legend(figure: &Figure, width: f64) -> (Picture, f64) {
+    let mut picture = Picture {
+        width,
+        ..Picture::default()
+    };
+    // The first row is drawn one row below this.
+    let last = Legend::of(&figure.charts).draw(&mut picture, -4.0);
+    (picture, last + 12.0)
 }
 
 /// Adds charts side by side and returns the height of the highest.

@@ -18,20 +18,28 @@ pub struct Legend {
 }
 
 impl Legend {
-    /// The legend of a chart. A name that several lines have stands there once.
-    pub fn of(chart: &Chart) -> Self {
+    /// The legend of some charts. A name that several lines have stands there once.
+    pub fn of(charts: &[Chart]) -> Self {
         let mut entries: Vec<(String, Colour, Option<LineStyle>)> = Vec::new();
-        let parts = part_names(chart).into_iter().enumerate();
-        let parts = parts.map(|(place, name)| (name, Colour::of(place), None));
-        // Markers have their labels inside the chart.
-        let is_named = |line: &&Line| !line.label.is_empty() && line.style != LineStyle::Markers;
-        let lines = chart.lines.iter().filter(is_named);
-        let lines = lines.map(|line| (line.label.clone(), line.colour, Some(line.style)));
-        for entry in parts.chain(lines) {
-            if !entries.contains(&entry) {
-                entries.push(entry);
+        for chart in charts {
+            let parts = part_names(chart).into_iter().enumerate();
+            let parts = parts.map(|(place, name)| (name, Colour::of(place), None));
+            // Markers have their labels inside the chart.
+            let is_named =
+                |line: &&Line| !line.label.is_empty() && line.style != LineStyle::Markers;
+            let lines = chart.lines.iter().filter(is_named);
+            let lines = lines.map(|line| (line.label.clone(), line.colour, Some(line.style)));
+            for entry in parts.chain(lines) {
+                if !entries.contains(&entry) {
+                    entries.push(entry);
+                }
             }
         }
+        // What all charts have in common stands before the last entries, which only some have.
+        let is_published = |style: &Option<LineStyle>| {
+            matches!(style, Some(LineStyle::Published | LineStyle::Level))
+        };
+        entries.sort_by_key(|(_, _, style)| is_published(style));
         Self { entries }
     }
 
@@ -79,7 +87,9 @@ fn sample(picture: &mut Picture, (x, y): (f64, f64), colour: Colour, style: Opti
     };
     let pen = match style {
         LineStyle::PointsAndLine => Some(Pen::Series(colour)),
-        LineStyle::Line | LineStyle::Band => Some(Pen::DashedSeries(colour)),
+        // A line without dashes beside others has its colour and its place.
+        LineStyle::Line => Some(Pen::DashedSeries(colour)),
+        LineStyle::Band => Some(Pen::Series(colour)),
         LineStyle::Guide | LineStyle::Level => Some(Pen::Guide(colour)),
         LineStyle::Points | LineStyle::Markers | LineStyle::Published => None,
     };

@@ -113,7 +113,7 @@ impl Drawing<'_> {
 
     /// The first and last position of a label beside the chart.
     fn column_ends(&self) -> (f64, f64) {
-        (self.top - 2.0, self.bottom - 2.0)
+        (self.top - 2.0, self.bottom - 8.0)
     }
 
     /// Writes a label at the best free place beside one of some points, with a thin line if it is far away.

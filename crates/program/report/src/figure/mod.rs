@@ -23,6 +23,7 @@ mod png;
 mod scale;
 mod scaling;
 mod shape;
+mod spans;
 mod svg;
 #[cfg(test)]
 mod tests;

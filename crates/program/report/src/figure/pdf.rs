@@ -96,7 +96,7 @@ fn file_of(objects: &[String]) -> Vec<u8> {
     let mut file = b"%PDF-1.5\n%\xe2\xe3\xcf\xd3\n".to_vec();
     let mut table = format!("xref\n0 {}\n0000000000 65535 f \n", objects.len() + 1);
     for (index, object) in objects.iter().enumerate() {
-        let _ = write!(table, "{:010} 00000 n \n", file.len());
+        let _ = writeln!(table, "{:010} 00000 n ", file.len());
         file.extend_from_slice(format!("{} 0 obj\n{object}\nendobj\n", index + 1).as_bytes());
     }
     let start = file.len();

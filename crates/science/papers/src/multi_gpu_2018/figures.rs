@@ -24,6 +24,14 @@ pub(super) const NOT_DRAWN: [FigureNotDrawn; 4] = [
     },
 ];
 
+/// A quantity of a batch: the name of its axis, the factor from the SI unit, and its simulated and printed values.
+type Quantity = (
+    &'static str,
+    f64,
+    fn(&JobMeasurement) -> f64,
+    fn(&StepCell) -> f64,
+);
+
 /// The printed value of both steps of a batch together.
 fn printed(
     cells: &[StepCell],
@@ -39,7 +47,7 @@ fn printed(
 
 /// Figures 5 to 8, one for each network.
 pub(super) fn figures(measured: &[JobMeasurement], cells: &[StepCell]) -> Vec<PaperFigure> {
-    let quantities: [(&str, f64, fn(&JobMeasurement) -> f64, fn(&StepCell) -> f64); 2] = [
+    let quantities: [Quantity; 2] = [
         ("Time of a batch [ms]", 1e3, JobMeasurement::time, |cell| {
             cell.time.get()
         }),

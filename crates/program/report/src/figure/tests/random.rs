@@ -9,7 +9,7 @@ use crate::figure::chart::{
 use crate::figure::draw::draw;
 use crate::figure::labels::{Area, LabelSpace, Spot};
 use crate::figure::layout::Size;
-use crate::figure::shape::TextRole;
+use crate::figure::shape::{Shape, TextRole};
 use crate::figure::svg::{escape, inline};
 
 fn dots(points: &[(f64, f64)]) -> Vec<Dot> {
@@ -136,6 +136,36 @@ proptest! {
             for (width, height) in [(360.0, 270.0), (860.0, 430.0), (200.0, 150.0)] {
                 let found = problems(&draw(&chart, width, height));
                 prop_assert!(found.is_empty(), "{:#?}", found);
+            }
+        }
+    }
+}
+
+/// Lines that end close to each other and to the axis keep all their labels.
+#[test]
+fn no_line_loses_its_label() {
+    for count in 1..=8usize {
+        for height in [5.0, 100.0] {
+            let lines = (0..count).map(|index| Line {
+                label: format!("{index} GPUs"),
+                colour: Colour::of(index),
+                dots: dots(&[
+                    (0.0, height + index as f64),
+                    (1.0, height + 0.01 * index as f64),
+                ]),
+                style: LineStyle::PointsAndLine,
+            });
+            let chart = Chart {
+                y: ChartAxis::from_zero("Time [s]"),
+                lines: lines.collect(),
+                ..Chart::default()
+            };
+            for size in [(360.0, 270.0), (860.0, 430.0), (240.0, 226.0)] {
+                let texts = draw(&chart, size.0, size.1).shapes;
+                let names = texts.iter().filter(
+                    |shape| matches!(shape, Shape::Text(text) if text.text.ends_with(" GPUs")),
+                );
+                assert_eq!(names.count(), count, "{count} lines at {size:?}");
             }
         }
     }
