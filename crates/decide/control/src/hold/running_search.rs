@@ -22,7 +22,7 @@ pub(super) const FULL_SHARE: f64 = 0.9;
 /// too few requests.
 const STAGNATION: f64 = 2.0;
 /// How long a size is observed while the power is far below the cap, and while it is neither far nor near, in seconds.
-const RAMP_TIME: f64 = 0.5;
+const RAMP_TIME: f64 = 0.7;
 const MIDDLE_TIME: f64 = 1.5;
 /// How long a size is observed near the cap, in seconds; doubled, up to the longest, when a size turns out to have been
 /// judged too early.
@@ -31,18 +31,22 @@ const LONGEST_OBSERVATION: f64 = 32.0;
 /// The largest step while the power is far below the cap.
 const RAMP_STEP: f64 = 1.125;
 /// The power is far below the cap if a step and this factor keep it there: the mean over a second lags behind the steps.
-const FAR_MARGIN: f64 = 1.06;
+const FAR_MARGIN: f64 = 1.1;
 /// The power is not near the cap if the next larger size and this factor keep it there.
 const MIDDLE_MARGIN: f64 = 1.025;
 /// Near the cap a larger size is tried if its predicted power is at most this share of the cap. The share falls, down to the
 /// lowest, by a step with each size that exceeded the cap after it was judged good.
-const NEAR_SHARE: f64 = 0.995;
+const NEAR_SHARE: f64 = 0.998;
 const NEAR_STEP: f64 = 0.005;
 const LOWEST_SHARE: f64 = 0.97;
 /// Later means are expected to rise above the highest one of an observation by this share of its distance from their mean.
-const LATER_PEAKS: f64 = 0.4;
-/// The assumed growth of the power with each doubling of the size, as a share of it. Measured on an H200: 9 to 17 %.
+const LATER_PEAKS: f64 = 0.2;
+/// The assumed growth of the power with each doubling of the size, as a share of it, until it was measured. On an H200 it is
+/// 3 to 17 %.
 const GROWTH_PER_DOUBLING: f64 = 0.15;
+/// The growth is measured between sizes that differ by at least this factor, and taken from this range.
+const GROWTH_DISTANCE: f64 = 1.2;
+const GROWTH_RANGE: (f64, f64) = (0.04, 0.2);
 /// A size that exceeded the cap while the limit rose quickly is tried again after this many observations: a burst of prompts
 /// may have done it.
 const RAMP_WAIT: f64 = 1.0;
@@ -189,6 +193,8 @@ impl RunningSearch {
         let step = self.ramp_step(index, window.power, limits, now);
         let step = step.filter(|_| now - observed_since < self.observation);
         self.is_ramping = step.is_some();
+        // The next observation begins now, if the size stays.
+        self.follow.since = Some(now);
         if let Some(step) = step {
             return SearchDecision::Use(step.next);
         }
@@ -267,6 +273,11 @@ impl RunningSearch {
         self.fitting = self.fitting.min(index.max(1));
     }
 
+    /// Whether the last decision was a step of the ramp, far from the cap.
+    pub fn is_ramping(&self) -> bool {
+        self.is_ramping
+    }
+
     /// The highest mean power of the last observation of a size, in watts.
     pub fn power(&self, index: usize) -> Option<f64> {
         self.records[index].power
@@ -323,7 +334,21 @@ impl RunningSearch {
     /// The power that a larger size would have, in watts, if this one has `power`.
     fn predicted(&self, index: usize, next: usize, power: f64) -> f64 {
         let doublings = (self.sizes[next] / self.sizes[index]).log2();
-        power * (1.0 + GROWTH_PER_DOUBLING * doublings)
+        power * (1.0 + self.growth(index, power) * doublings)
+    }
+
+    /// By how much the power grows with each doubling of the size, as a share of it.
+    fn growth(&self, index: usize, power: f64) -> f64 {
+        let far = (0..index).rev().filter_map(|below| {
+            let distance = self.sizes[index] / self.sizes[below];
+            let known = self.records[below].power?;
+            (distance >= GROWTH_DISTANCE).then_some((distance, known))
+        });
+        let (lowest, highest) = GROWTH_RANGE;
+        let measured = far.map(|(distance, known)| (power / known - 1.0) / distance.log2());
+        let mut measured = measured;
+        let nearest = measured.next();
+        nearest.map_or(GROWTH_PER_DOUBLING, |growth| growth.clamp(lowest, highest))
     }
 
     fn is_barred(&self, index: usize, now: f64) -> bool {

@@ -97,8 +97,11 @@ impl Holder {
         let Some(result) = self.window.result(self.config.cap.get()) else {
             return;
         };
-        self.window_count += 1;
         self.decide_on_window(&result);
+        // While a limit rises quickly nothing is measured.
+        let is_ramping =
+            matches!(&self.search, SettingSearch::Running(search) if search.is_ramping());
+        self.window_count += u64::from(!is_ramping);
         self.window.restart();
     }
 

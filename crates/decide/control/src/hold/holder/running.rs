@@ -46,7 +46,8 @@ impl Holder {
         let sizes = &self.config.batches;
         let (first, last) = (sizes[0], sizes[sizes.len() - 1]);
         let largest_fitting = sizes[search.fitting() - 1];
-        let present = sizes[self.position.batch];
+        // A large step that was begun is not taken to its end.
+        let present = sizes[self.position.batch].min(batch.items.max(first));
         let mut sizes: Vec<u64> = fine_batches(last)
             .into_iter()
             .chain(sizes.clone())
@@ -54,7 +55,9 @@ impl Holder {
         sizes.retain(|size| *size >= first);
         sizes.sort_unstable();
         sizes.dedup();
-        self.position.batch = sizes.partition_point(|size| *size < present);
+        self.position.batch = sizes
+            .partition_point(|size| *size <= present)
+            .saturating_sub(1);
         let fitting = sizes.partition_point(|size| *size <= largest_fitting);
         self.config.batches = sizes;
         self.search = SettingSearch::Running(RunningSearch::new(&self.config, fitting, self.now));

@@ -5,6 +5,8 @@ use super::FULL_SHARE;
 /// The number of running requests must change in at least this many steps, and each by at most one part in as many of the
 /// way: a program that takes a new batch of requests each time has its new size at once.
 const MIN_STEPS: u32 = 3;
+/// A way of so many steps is recognised before its end.
+const CLEAR_STEPS: u32 = 8;
 
 /// Recognises programs whose running requests follow a new limit gradually, from the numbers of requests of the batches
 /// after a change of the limit.
@@ -33,7 +35,8 @@ impl FollowDetector {
         });
     }
 
-    /// Takes the number of requests of a batch; returns whether the requests have followed the limit gradually with it.
+    /// Takes the number of requests of a batch; returns whether it is clear that the requests follow the limit
+    /// gradually.
     pub fn take(&mut self, items: u64) -> bool {
         let Some(way) = &mut self.way else {
             return false;
@@ -56,8 +59,8 @@ impl FollowDetector {
             true => items as f64 >= FULL_SHARE * way.to as f64,
             false => items <= way.to,
         };
-        let is_gradual = has_arrived && way.steps >= MIN_STEPS;
-        if has_arrived {
+        let is_gradual = has_arrived && way.steps >= MIN_STEPS || way.steps >= CLEAR_STEPS;
+        if has_arrived || is_gradual {
             self.way = None;
         }
         is_gradual
@@ -79,6 +82,8 @@ mod tests {
         assert!(is_gradual(4, 8, &[4, 5, 6, 7, 8]));
         assert!(is_gradual(8, 32, &[8, 14, 14, 20, 26, 32]));
         assert!(is_gradual(32, 16, &[32, 30, 27, 22, 20, 16]));
+        // Long before a large step ends.
+        assert!(is_gradual(4, 64, &[5, 6, 7, 8, 9, 10, 11, 12]));
     }
 
     #[test]
