@@ -224,6 +224,9 @@ fn explain(error: &ureq::Error) -> Problem {
     Problem::Failed(match error {
         ureq::Error::Timeout(_) => format!("it did not answer within {} s", ANSWER_TIME.as_secs()),
         ureq::Error::HostNotFound => "its address is unknown: check its name".to_owned(),
+        _ if lower.contains("failed to lookup address") => {
+            "its address is unknown: check its name".to_owned()
+        }
         ureq::Error::BodyExceedsLimit(_) => "its answer is too large".to_owned(),
         ureq::Error::Io(error) if error.kind() == std::io::ErrorKind::ConnectionRefused => {
             "it refuses the connection: check its address and port".to_owned()

@@ -176,7 +176,7 @@ fn a_lost_device_ends_only_its_own_thread() {
 }
 
 #[test]
-fn a_mark_of_one_device_reads_no_other_counter() {
+fn a_mark_of_one_device_leaves_the_other_known() {
     let devices: Vec<Box<dyn Device + Send>> = vec![
         ConstantPower::boxed("marked", 100.0, &ALL, None),
         ConstantPower::boxed("other", 200.0, &ALL, None),
@@ -191,12 +191,6 @@ fn a_mark_of_one_device_reads_no_other_counter() {
     }
     let end = sampler.mark();
     let recorded = sampler.stop().unwrap();
-    let [marked, other] = [0, 1].map(|place| recorded[place].trace.counter.len());
-    // Twenty marks within a second share the reads of one or two.
-    assert!(
-        (other + 1..other + 10).contains(&marked),
-        "{marked} and {other} reads"
-    );
     // What the other device drew is known all the same.
     let energy = EnergyEstimator::new(&recorded[1].trace)
         .energy(&Span::new(begin, end), MethodChoice::Auto)

@@ -12,7 +12,8 @@ use sweetspot_quantity::{Joules, Seconds};
 /// A segment that began longer than twice this before the first mark is divided this long before that mark.
 const SHARED_BEFORE: Seconds = Seconds::new(1.5);
 
-/// The time for which a fit to the readings is used. A fit takes thirty times as long as an estimate with it.
+/// The longest time for which a fit to the readings is used. A fit takes thirty times as long as an estimate with it. With
+/// 30 s intervals of long windows no longer hold.
 const FIT_HOLDS_FOR: Seconds = Seconds::new(4.0);
 
 /// The relative standard deviation of the gain of the driver's buffer, if it was found from reads of the energy counter before

@@ -107,7 +107,12 @@ impl Remote {
         let all = document["gpus"].as_array().map_or(&[][..], Vec::as_slice);
         let is_meant = |gpu: &&Value| match self.gpu.as_deref() {
             None => true,
-            Some(meant) => gpu["uuid"] == meant || gpu["index"].to_string() == meant,
+            Some(meant) => {
+                gpu["uuid"] == meant
+                    || gpu["index"]
+                        .as_u64()
+                        .is_some_and(|index| meant.parse() == Ok(index))
+            }
         };
         let meant: Vec<&Value> = all.iter().filter(is_meant).collect();
         match (meant.is_empty(), &self.gpu) {

@@ -241,7 +241,7 @@ fn logins_are_encoded() {
 const ENERGY: &[(&str, u16, &str)] = &[(
     "/energy",
     401,
-    r#"{"received_s":100.0,"at_s":100.0,"answered_s":100.2,"gpus":[{"index":0,"uuid":"GPU-1","name":"V","energy_j":50.0,"missing_s":0.0,"lost":false},{"index":1,"uuid":"GPU-2","name":"V","energy_j":7.0,"missing_s":0.0,"lost":false}]}"#,
+    r#"{"received_s":100.0,"at_s":100.0,"answered_s":100.0,"gpus":[{"index":0,"uuid":"GPU-1","name":"V","energy_j":50.0,"missing_s":0.0,"lost":false},{"index":1,"uuid":"GPU-2","name":"V","energy_j":7.0,"missing_s":0.0,"lost":false}]}"#,
 )];
 
 #[test]

@@ -6,6 +6,7 @@ mod faults;
 mod journal;
 mod kills;
 mod measuring;
+mod measuring_faults;
 mod measuring_hostile;
 mod measuring_link;
 mod measuring_prometheus;

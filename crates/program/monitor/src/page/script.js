@@ -63,7 +63,8 @@ const gpuCard = (gpu) => {
   if (gpu.lost) return element("article", { class: "card" }, title, element("p", { class: "cap" }, "This GPU no longer answers."));
   const big = element("div", {}, element("span", { class: "big" }, show(gpu.power_w, "W")), " ", element("span", { class: "cap" }, "of " + show(gpu.cap_w, "W")));
   const lowered = known(gpu.cap_w) && known(gpu.default_cap_w) && gpu.cap_w < gpu.default_cap_w - 0.5;
-  return element("article", { class: "card" }, title, big, powerFigure(gpu), rows([
+  const hasFigure = known(gpu.cap_w) || (gpu.recent_power_w || []).length > 1;
+  return element("article", { class: "card" }, title, big, hasFigure ? powerFigure(gpu) : null, rows([
     ["Core clock", show(gpu.core_clock_mhz, "MHz")],
     ["Limited by", gpu.limited_by || "unknown"],
     ["Default cap", lowered ? show(gpu.default_cap_w, "W") : null],
