@@ -117,7 +117,7 @@ class Measurement:
 
     @property
     def method(self) -> str | None:
-        """How the energy was measured, such as `counter+buffer`; docs/measure.md explains the methods."""
+        """How the energy was measured, such as `counter+buffer`; docs/reference/measure.md explains the methods."""
         methods = {device.method for device in self.by_device.values() if device.method is not None}
         return ", ".join(sorted(methods)) or None
 

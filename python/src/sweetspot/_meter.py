@@ -1,6 +1,6 @@
 """Who measures: the service where it runs, otherwise a measuring process of this program's own.
 
-Both are the same program and answer the same requests (docs/metrics.md). This program's own process gets each request over
+Both are the same program and answer the same requests (docs/reference/metrics.md). This program's own process gets each request over
 its link, as it would from the service (crates/hardware/service/src/monitor_link.rs). It ends when the link is closed.
 """
 

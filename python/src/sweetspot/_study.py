@@ -35,7 +35,7 @@ class Study:
         study.recommendation()  # the recommended setting, its saving, and why
         study.to_pandas()       # the runs as a DataFrame; to_pandas("points") for the settings
 
-    It only reads, and can be used while a sweep adds to the study. Runs come from the database, which docs/study-format.md
+    It only reads, and can be used while a sweep adds to the study. Runs come from the database, which docs/reference/study-format.md
     describes. Statistics and the recommendation come from the program `sweetspot`, so that they are those of its report.
     Quantities are in SI units; what is unknown is None.
     """

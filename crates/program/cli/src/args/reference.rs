@@ -16,12 +16,16 @@ const NOTICE: &str = "<!-- Made from the flags of the program by \
     `SNAPSHOTS=overwrite cargo test --release -p sweetspot-cli reference`; do not edit. -->\n\n";
 
 /// Pages about a command that have another name than the command.
-const PAGES: [(&str, &str); 11] = [
+const PAGES: [(&str, &str); 12] = [
     ("budget", "reference/budget.md"),
     ("compare", "reference/report.md#compare-studies"),
     ("counter", "reference/metrics.md"),
     ("doctor", "reference/devices.md"),
     ("replay", "explanation/search.md"),
+    (
+        "calibrate",
+        "reference/node.md#calibrating-a-sensor-against-a-meter",
+    ),
     ("restore", "reference/run.md"),
     ("serve", "reference/service.md"),
     ("sim-workload", "how-to/simulate.md"),

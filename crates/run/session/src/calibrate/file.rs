@@ -1,4 +1,4 @@
-//! The user's `calibrations.toml`: calibrations by name (docs/node.md).
+//! The user's `calibrations.toml`: calibrations by name (docs/reference/node.md).
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
