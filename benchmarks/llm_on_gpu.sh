@@ -21,11 +21,13 @@ held=${SECONDS_HELD:-90}
 limits=${LIMITS:-1 2 4 8 16 32 64 128 256}
 points=${POINTS:-1:512 16:512 64:512 256:512 64:1536}
 port=${PORT:-8791}
+places=${PLACES:-0.3 0.55 0.85}
 mkdir -p "$out"
 begun=$SECONDS
-"$python" - "$sweetspot" "$out" "$port" "$measured" "$fixed" "$held" "$limits" "$points" "$flags" "$python" <<'P'
+"$python" - "$sweetspot" "$out" "$port" "$measured" "$fixed" "$held" "$limits" "$points" "$flags" "$python" \
+  "$places" <<'P'
 import csv, ctypes, json, os, shlex, subprocess, sys, threading, time, urllib.request
-tool, out, port, measured, fixed, held, limits, points, flags, python = sys.argv[1:]
+tool, out, port, measured, fixed, held, limits, points, flags, python, places = sys.argv[1:]
 measured, fixed, held = float(measured), float(fixed), float(held)
 limits = [int(limit) for limit in limits.split()]
 points = [tuple(int(part) for part in point.split(":")) for point in points.split()]
@@ -155,7 +157,7 @@ finally:
 
 say("\n3. the batch limit held below three caps")
 powers = sorted(power for _, power, _ in sizes)
-for place in (0.3, 0.55, 0.85):
+for place in map(float, places.split()):
     cap = powers[0] + place * (powers[-1] - powers[0])
     for power in powers:  # a size that draws nearly the cap is neither above nor below it in a few seconds
         cap = 1.03 * power if abs(cap / power - 1) < 0.03 else cap
