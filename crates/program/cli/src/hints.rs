@@ -19,6 +19,10 @@ use sweetspot_workload::WorkloadError;
 use crate::fit::ACCEPTED_FORMS;
 use crate::{config, without_gpu};
 
+/// The message for a simulated workload beside a command that is to run on real GPUs.
+pub const NETWORK_WITHOUT_SIMULATION: &str =
+    "a command runs its own network: remove --network, or give --simulate GPU in place of `-- CMD`";
+
 /// The message of an error, followed by the flags that help to avoid it.
 pub fn message_with_hint(error: &anyhow::Error) -> String {
     if let Some(similar) = missing_program(error).and_then(similar_program) {

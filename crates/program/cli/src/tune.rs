@@ -15,6 +15,7 @@ use crate::args::TuneArgs;
 use crate::documents::{Content, Documents, Format, Written};
 use crate::exit::Outcome;
 use crate::guard_launcher::GuardLauncher;
+use crate::hints::NETWORK_WITHOUT_SIMULATION;
 use crate::next_step::after_tuning;
 use crate::observer::TerminalObserver;
 use crate::run::is_read_only;
@@ -49,6 +50,7 @@ pub fn run(args: TuneArgs) -> Result<Outcome> {
         }
         (None, true) => return Err(SessionError::from(SweepError::NothingToRun).into()),
         (Some(_), true) => (tune_simulated(&args, &request)?, None),
+        (None, false) if !args.network.is_empty() => bail!(NETWORK_WITHOUT_SIMULATION),
         (None, false) => {
             let result = tune_command(&args, &request, documents.on_stdout())?;
             (result.job, Some(result.ended))

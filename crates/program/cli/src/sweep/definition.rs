@@ -9,6 +9,7 @@ use sweetspot_study::{AxisText, Definition, Store, is_study};
 
 use crate::args::{SweepArgs, parse_network};
 use crate::config::{self, Config};
+use crate::hints::NETWORK_WITHOUT_SIMULATION;
 use crate::run::is_read_only;
 
 /// The definition of the study, from the flags and the study file.
@@ -28,6 +29,10 @@ pub fn read_definition(args: &SweepArgs) -> Result<Definition> {
     let command = command
         .context("the command is not valid UTF-8 text, so it cannot be stored in a study")?;
     let variant = &args.work.variant;
+    let is_simulated = args.simulate.is_some() || args.node.is_some();
+    if !command.is_empty() && !args.network.is_empty() && !is_simulated {
+        bail!(NETWORK_WITHOUT_SIMULATION);
+    }
     if args.write_study.is_some() && args.network.len() > 1 {
         bail!("a study file has one network: give --network once");
     }

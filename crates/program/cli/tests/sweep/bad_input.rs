@@ -51,6 +51,10 @@ fn a_command_cannot_run_in_virtual_time() {
         message,
         "sweetspot: simulated GPUs in virtual time cannot run a command: give --network NAME in place of `-- CMD`\n"
     );
+    let folder = folder();
+    let words = ["sweep", "--network", "resnet50", "--", "python", "train.py"];
+    let message = expect_rejection_in(folder.path(), &words, 125);
+    assert!(message.contains("remove --network"), "{message}");
     // With a command, bad flags that clap finds give code 125 too.
     expect_rejection(&["--repeat", "0", "--", "python"], 125);
     expect_rejection(&["--repeat", "0"], 2);

@@ -59,6 +59,11 @@ fn bad_input_is_rejected_in_one_line() {
         "true",
     ]);
     assert!(code == Some(125) && err.contains("virtual time"), "{err}");
+    let (code, err) = line(&["tune", "--network", "resnet50", "--", "true"]);
+    assert!(
+        code == Some(125) && err.contains("remove --network"),
+        "{err}"
+    );
     let (_, err) = line(&[
         "tune",
         "--knob",
