@@ -5,9 +5,11 @@ mod counter_plan;
 mod limit_readings;
 mod poll_plan;
 mod recorder;
+mod tasks;
 mod threads;
 
 pub use auxiliary::AuxiliaryReadings;
 pub use limit_readings::{LimitReadings, WindowLimits};
 pub use recorder::{Recorder, Task};
-pub use threads::{DeviceRecording, Sampler, SamplerError, perform_task};
+pub use tasks::perform_task;
+pub use threads::{DeviceRecording, Sampler, SamplerError};
