@@ -41,6 +41,7 @@ fn main() -> Result<()> {
         outline: Some(&outline),
         timelines: &timelines,
         grouped: None,
+        reproduction: None,
     };
     let page = study_html(&study, &criteria, &extras);
     let drawing = begun.elapsed().as_secs_f64();

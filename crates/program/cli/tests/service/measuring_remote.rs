@@ -136,7 +136,7 @@ fn wrong_devices_and_pages_are_one_sentence() {
     for (meter, said) in [
         (format!("sweetspot://{address}/7"), "it has no GPU 7"),
         (
-            format!("sweetspot://localhost.invalid:9440"),
+            "sweetspot://localhost.invalid:9440".to_owned(),
             "address is unknown",
         ),
         ("sweetspot:node7".to_owned(), "must begin with http://"),
