@@ -13,16 +13,18 @@ fn with_power<T>(tree: &MadeTree, work: impl FnOnce() -> T) -> T {
     std::thread::scope(|scope| {
         scope.spawn(|| {
             let (mut last, mut energies) = (Instant::now(), [0.0_f64; 4]);
+            let mut limits = [0.0_f64; 2];
             while !stop.load(Ordering::Relaxed) {
                 std::thread::sleep(Duration::from_millis(1));
-                let passed = last.elapsed().as_secs_f64();
-                last = Instant::now();
+                let now = Instant::now();
+                let passed = (now - last).as_secs_f64();
+                last = now;
                 for package in 0..2 {
                     let zone = format!("intel-rapl:{package}");
                     let limit = tree.read(&format!("powercap/{zone}/constraint_0_power_limit_uw"));
-                    // The file is empty for a moment while it is written.
-                    let limit: f64 = limit.parse().unwrap_or(0.0);
-                    energies[2 * package] += 0.8 * limit * passed;
+                    // The file is empty for a moment while it is written: the limit from before holds.
+                    limits[package] = limit.parse().unwrap_or(limits[package]);
+                    energies[2 * package] += 0.8 * limits[package] * passed;
                     energies[2 * package + 1] += 10e6 * passed;
                     replace(tree, &zone, energies[2 * package]);
                     replace(tree, &format!("{zone}:1"), energies[2 * package + 1]);
