@@ -22,7 +22,7 @@ const MAX_BLOCK: Seconds = Seconds::new(1800.0);
 const BOOST: Seconds = Seconds::new(1.0);
 /// The share of the bound on the first token that the prompts of waiting requests may take.
 const QUEUE_SHARE: f64 = 0.4;
-/// The number of pages with misses at full speed after which the user is told.
+/// The number of pages with misses at full speed after which the user is warned.
 const FULL_SPEED_MISSES: u32 = 50;
 
 /// What is known about one class of load.

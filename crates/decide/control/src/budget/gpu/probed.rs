@@ -8,7 +8,7 @@ const CAP_DIFFERENCE: f64 = 2.0;
 const MAX_FAILED_PROBES: u32 = 3;
 
 impl GpuState {
-    /// A probe ends that asked for a cap. It has told nothing if the GPU did not get this cap in time, because another one
+    /// A probe ends that asked for a cap. It has shown nothing if the GPU did not get this cap in time, because another one
     /// did not give up its power: then the program is probed again.
     pub fn end_probe(&mut self, now: f64, cap: f64) {
         let had_time = now - self.changed_at > SETTLE_TIME + DEMAND_TIME;

@@ -1,4 +1,4 @@
-//! Calibrations against simulated meters: the interval holds the gain, and what cannot be told is refused.
+//! Calibrations against simulated meters: the interval holds the gain, and what cannot be known is refused.
 
 use sweetspot_device::{MeterGap, MeterTrace};
 
