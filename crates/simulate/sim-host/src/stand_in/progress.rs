@@ -48,14 +48,16 @@ impl<'a, W: Write> ProgressPrinter<'a, W> {
         }
     }
 
-    /// Reports items over the shared-memory link, and prints a line if a second has passed.
+    /// Reports items over the shared-memory link, and prints a line at the end of a step if the second has changed. A line
+    /// in the middle of a step would state items that were completed a while ago, and a reader would measure a wrong rate.
     pub fn update(&mut self, iterations: u64, items: u64) -> Result<(), StandInError> {
         self.report(items);
-        if items > self.newest.1 {
-            self.newest = (Instant::now(), items);
+        if items <= self.newest.1 {
+            return Ok(());
         }
+        self.newest = (Instant::now(), items);
         let seconds = self.started.elapsed().as_secs();
-        if seconds <= self.printed_second || self.newest.1 == self.printed.1 {
+        if seconds <= self.printed_second {
             return Ok(());
         }
         self.printed_second = seconds;

@@ -131,14 +131,6 @@ impl<'a> Rank<'a> {
             std::thread::sleep(Duration::from_micros(200));
         }
     }
-
-    /// The most time between two polls so that the end of no phase is missed.
-    pub fn longest_pause(&self) -> Duration {
-        match self.marks.is_read() {
-            true => Duration::from_millis(20),
-            false => Duration::from_millis(100),
-        }
-    }
 }
 
 impl Drop for Rank<'_> {

@@ -58,6 +58,8 @@ fn run_for_time(
 ) -> Result<Finished, StandInError> {
     /// More iterations than any run can do.
     const UNLIMITED_ITERATIONS: u64 = u64::MAX / 4;
+    /// So short that the end of no phase is missed and that lines are printed near the end of a step.
+    const LONGEST_PAUSE: Duration = Duration::from_millis(20);
     let (iteration, _) = rank.job.iterations();
     let iteration = if iteration.is_empty() {
         rank.job.last()
@@ -78,7 +80,7 @@ fn run_for_time(
         }
         printer.update(progress.done, progress.done * rank.job.batch)?;
         let left = Duration::from_secs_f64(left.get().max(0.0005));
-        std::thread::sleep(left.min(rank.longest_pause()));
+        std::thread::sleep(left.min(LONGEST_PAUSE));
     }
 }
 
