@@ -8,8 +8,9 @@ use super::LoadEvidence;
 /// The shortest time over which the throttled time is known: the counters of an H200 lag by up to 0.5 s, so they also
 /// count the load before.
 const MIN_THROTTLE_TIME: Seconds = Seconds::new(2.5);
-/// The evidence of a time is unknown if the spans within it cover less than this share of it.
-const MIN_COVERED_SHARE: f64 = 0.5;
+/// The evidence of a time is unknown if the spans within it cover less than this share of it. Counters are read every 2 s, so
+/// that a window of 5 to 6 s may have only one whole span.
+const MIN_COVERED_SHARE: f64 = 0.3;
 
 /// What is known of a load in a span of time, in the time of the job.
 #[derive(Clone, Copy, Debug, PartialEq)]
