@@ -19,6 +19,28 @@ seconds() { # seconds COMMAND... : the wall time of a command
 }
 batches=$(seq -s, 8 8 160)
 large=(sweep --simulate v100 --network resnet50 --power-cap 150..300:0.15 --axis "batch=$batches" --repeat 5 --no-samples --yes)
+# The parts of a task beside its command, from the times in its log. Waiting until the sensors show the end of the command
+# is measuring, which a run on this machine needs too.
+parts() { # parts STUDY LENGTH
+  python3 - "$program" "$@" <<'PYTHON'
+import datetime, os, statistics, subprocess, sys, time
+program, study, length = sys.argv[1:]
+parts = []
+for _ in range(5):
+    begun = time.time()
+    log = subprocess.run([program, "task", study, "0"], stderr=subprocess.PIPE, text=True, check=True,
+                         stdout=subprocess.DEVNULL, env={**os.environ, "SWEETSPOT_LOG": "info"}).stderr
+    ended = time.time()
+    at = lambda text: next(datetime.datetime.fromisoformat(line.split()[0]).timestamp()
+                           for line in reversed(log.splitlines()) if text in line)
+    command, exited, restored = at("command started"), at("command exited"), at("power cap written")
+    parts.append((command - begun, restored - exited, ended - restored))
+start, sensors, end = (1000 * statistics.median(part) for part in zip(*parts))
+print(f"a task of `sleep {length}` on a simulated host: {start + end:.0f} ms of its own "
+      f"({start:.0f} before the command, {end:.0f} at the end), "
+      f"and {sensors:.0f} ms until the sensors show the end of the command (medians of 5)")
+PYTHON
+}
 for each in 1 1000; do
   /usr/bin/time -f '%e %M' -o used "$program" "${large[@]}" --executor slurm --runs-per-job "$each" --dry-run >out
   awk -v what="$(tail -1 out)" '{ printf "plan of 100,100 runs (%s): %.2f s, %.0f MB\n", what, $1, $2 / 1024 }' used
@@ -27,9 +49,10 @@ done
 for _ in 1 2 3 4 5; do seconds "$program" task small 0; echo; done | sort -n | sed -n 3p |
   awk '{ printf "a task in virtual time, from start to exit: %.0f ms (median of 5)\n", 1000 * $1 }'
 . <(sed 's/^/export /' "$cluster/hosts/n1/env")
-"$program" sweep --power-cap 150,300 --repeat 1 --settle 0s --no-samples --study real -- sleep 0.5 >/dev/null 2>&1
-for _ in 1 2 3 4 5; do seconds "$program" task real 0; echo; done | sort -n | sed -n 3p |
-  awk '{ printf "a task of `sleep 0.5` on a simulated host: %.0f ms beside the command (median of 5)\n", 1000 * ($1 - 0.5) }'
+for length in 0.5 5; do
+  "$program" sweep --power-cap 150,300 --repeat 1 --settle 0s --no-samples --study "real-$length" -- sleep "$length" >/dev/null 2>&1
+  parts "real-$length" "$length"
+done
 "$program" sweep --simulate v100 --network resnet50 --power-cap 150..300:0.15 --repeat 10 --no-samples --yes --study gathered >/dev/null 2>&1
 rows() { python3 -c 'import sqlite3,sys
 d = sqlite3.connect("gathered/study.db")

@@ -135,50 +135,76 @@ pub fn write_task(
     Ok(file)
 }
 
-/// Reads every result of a single run that is not in the database yet, with the path of its file. It is an error if one
-/// belongs to another study.
-fn read_tasks(
-    folder: &Path,
-    outline: &Outline,
-) -> Result<Vec<(u64, RunRecord, PathBuf)>, StoreError> {
+/// A result of a single run that is not in the database yet, and where it was found.
+struct FoundTask {
+    id: u64,
+    run: RunRecord,
+    file: PathBuf,
+}
+
+/// Reads every result of a single run that is not in the database yet. It is an error if one belongs to another study.
+fn read_tasks(folder: &Path, outline: &Outline) -> Result<Vec<FoundTask>, StoreError> {
     let Ok(entries) = std::fs::read_dir(folder.join(TASKS)) else {
         return Ok(Vec::new());
     };
+    let files: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
     let identity = outline.identity();
-    let mut found = Vec::new();
-    for entry in entries.flatten() {
-        let path = entry.path();
-        let id = path
-            .file_name()
-            .and_then(|name| name.to_str()?.strip_suffix(".json")?.parse().ok());
-        let Some(id) = id else {
-            continue;
-        };
-        let text = match read_bytes(&path, MAX_FILE_BYTES) {
-            Ok(text) => text,
-            // Another process may have gathered it meanwhile.
-            Err(problem) if problem.kind() == std::io::ErrorKind::NotFound => continue,
-            Err(problem) => return Err(StoreError::folder(folder, problem)),
-        };
-        let file: Option<TaskFile<RunRecord>> = serde_json::from_slice(&text).ok();
-        let file = file.filter(|file| file.schema == TASK_SCHEMA);
-        if file.as_ref().is_some_and(|file| file.study != identity) {
-            return Err(StoreError::OtherStudy(path));
-        }
-        let run = file.map(|file| file.run).filter(|run| {
-            let is_its_own = outline.plan.task(id) == Some(run.task);
-            is_its_own && check_run(run).is_ok()
-        });
-        match run {
-            Some(run) => found.push((id, run, path)),
-            // A damaged file is renamed, so that the run is made again.
-            None => {
-                let _ = std::fs::rename(&path, path.with_extension("json.damaged"));
-            }
-        }
-    }
-    found.sort_by_key(|(id, ..)| *id);
+    let found = side_by_side(&files, |file| read_task(file, outline, &identity));
+    let found: Result<Vec<_>, _> = found.into_iter().filter_map(Result::transpose).collect();
+    let mut found = found?;
+    found.sort_by_key(|task| task.id);
     Ok(found)
+}
+
+/// Reads the result of a single run; `None` if the file has none. A damaged file is renamed, so that the run is made again.
+fn read_task(
+    file: &Path,
+    outline: &Outline,
+    identity: &str,
+) -> Result<Option<FoundTask>, StoreError> {
+    let name = file.file_name().and_then(|name| name.to_str());
+    let id = name.and_then(|name| name.strip_suffix(".json")?.parse().ok());
+    let Some(id) = id else {
+        return Ok(None);
+    };
+    let text = match read_bytes(file, MAX_FILE_BYTES) {
+        Ok(text) => text,
+        // Another process may have gathered it meanwhile.
+        Err(problem) if problem.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(problem) => return Err(StoreError::folder(file, problem)),
+    };
+    let task: Option<TaskFile<RunRecord>> = serde_json::from_slice(&text).ok();
+    let task = task.filter(|task| task.schema == TASK_SCHEMA);
+    if task.as_ref().is_some_and(|task| task.study != identity) {
+        return Err(StoreError::OtherStudy(file.to_owned()));
+    }
+    let run = task.map(|task| task.run).filter(|run| {
+        let is_its_own = outline.plan.task(id) == Some(run.task);
+        is_its_own && check_run(run).is_ok()
+    });
+    if run.is_none() {
+        let _ = std::fs::rename(file, file.with_extension("json.damaged"));
+    }
+    let file = file.to_owned();
+    Ok(run.map(|run| FoundTask { id, run, file }))
+}
+
+/// Does some work on each file, for several files at a time: a disk or a shared file system answers each only after a while,
+/// which adds up for thousands of files.
+fn side_by_side<T: Send>(files: &[PathBuf], work: impl Fn(&Path) -> T + Sync) -> Vec<T> {
+    const FILES_AT_A_TIME: usize = 8;
+    let on_part = |part: &[PathBuf]| part.iter().map(|file| work(file)).collect::<Vec<T>>();
+    let parts = files.chunks(files.len().div_ceil(FILES_AT_A_TIME).max(1));
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = parts
+            .map(|part| scope.spawn(move || on_part(part)))
+            .collect();
+        let done = threads.into_iter().map(|thread| {
+            let done = thread.join();
+            done.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        });
+        done.flatten().collect()
+    })
 }
 
 impl Store {
@@ -189,15 +215,16 @@ impl Store {
         if found.is_empty() {
             return Ok(Vec::new());
         }
-        let (mut runs, mut files) = (Vec::new(), Vec::new());
-        for (id, run, file) in found {
-            runs.push((id, run));
-            files.push(file);
-        }
+        let mut files = Vec::with_capacity(found.len());
+        let runs = found.into_iter().map(|task| {
+            files.push(task.file);
+            (task.id, task.run)
+        });
+        let runs: Vec<(u64, RunRecord)> = runs.collect();
         self.record(&runs)?;
-        for file in files {
+        side_by_side(&files, |file| {
             let _ = std::fs::remove_file(file);
-        }
+        });
         Ok(runs.into_iter().map(|(_, run)| run).collect())
     }
 }
