@@ -212,6 +212,12 @@ impl Client {
 fn explain(error: &ureq::Error) -> Problem {
     let text = error.to_string();
     let lower = text.to_lowercase();
+    // What `openssl req -x509` makes unless it is asked for a server's certificate.
+    if lower.contains("causedasendentity") {
+        return Problem::Refused(
+            "its certificate is that of an authority (CA:TRUE), which a server must not use: make one with `openssl req -x509 -addext basicConstraints=critical,CA:FALSE ...` and name it as ca-file in meters.toml, or write insecure = true if you trust the network".to_owned(),
+        );
+    }
     if lower.contains("certificate")
         || lower.contains("unknownissuer")
         || lower.contains("unknown issuer")

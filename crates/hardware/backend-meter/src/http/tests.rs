@@ -272,3 +272,13 @@ fn a_measuring_service_wants_its_token() {
     assert_eq!(values.energy, Some(Joules::new(57.0)));
     assert_eq!(model, "Sweetspot service with 2 GPUs (V)");
 }
+
+#[test]
+fn a_certificate_of_an_authority_is_explained() {
+    let text = "io: invalid peer certificate: Other(OtherError(CaUsedAsEndEntity))";
+    let error = ureq::Error::Io(std::io::Error::other(text));
+    let Problem::Refused(message) = explain(&error) else {
+        panic!("{error}");
+    };
+    assert!(message.contains("CA:FALSE"), "{message}");
+}
