@@ -184,7 +184,9 @@ impl EngineRun<'_> {
     fn take_arrived(&mut self, now: Seconds) {
         let asked = self.link.as_ref().and_then(Writer::batch_size);
         let limit = self.request.batch.or(asked.map(|size| size.get()));
-        let limit = limit.map_or(EngineLimits::default().requests, |limit| limit as usize);
+        // No larger batch was measured.
+        let most = EngineLimits::default().requests;
+        let limit = limit.map_or(most, |limit| limit.min(most as u64) as usize);
         let mut state = self.shared.lock();
         state.engine.limits.requests = limit;
         if let Some(load) = &mut self.load {
