@@ -251,6 +251,25 @@ fn items(event: &Event) -> u64 {
 }
 
 #[test]
+fn requests_of_a_file_are_served_and_then_the_server_ends() {
+    let host = TestHost::new("nvidia_h200");
+    let write = |name: &str, content: &str| {
+        let file = host.folder().join(name);
+        std::fs::write(&file, content).unwrap();
+        file.display().to_string()
+    };
+    let arrivals = format!("trace:{}", write("arrivals", "0\n0.1\n0.2\n"));
+    let lengths = format!("file:{}", write("lengths", "100,20\n900,5\n50,1\n"));
+    let server = Server::start(&host, &["--arrivals", &arrivals, "--lengths", &lengths]);
+    let last = server.last_line();
+    assert!(
+        last.starts_with("done: 26 tokens of 3 requests in "),
+        "{last}"
+    );
+    assert!(last.contains(" J, time to first token p99 "), "{last}");
+}
+
+#[test]
 fn hold_lowers_the_clock_within_wide_bounds_and_restores_it() {
     let host = TestHost::new("nvidia_h200");
     let load = ["--arrivals", "poisson:4", "--lengths", "100,60"];
