@@ -188,8 +188,9 @@ pub struct SimWorkloadArgs {
     )]
     pub port: u16,
 
-    /// The tokens of the requests of --arrivals: PROMPT,ANSWER[,SPREAD] (medians, and the standard deviation of the logarithm
-    /// of a log-normal distribution), or file:FILE (PROMPT,ANSWER on each line, in order) [default: 300,200,0.6].
+    /// The tokens of the requests of --arrivals: PROMPT,ANSWER,SPREAD (medians, and the standard deviation of the logarithm of
+    /// a log-normal distribution), PROMPT,ANSWER (always as many), or file:FILE (PROMPT,ANSWER on each line, in order)
+    /// [default: 300,200,0.6].
     #[arg(
         long,
         value_name = "LENGTHS",
