@@ -39,6 +39,7 @@ mod report;
 mod reproduce;
 mod run;
 mod schemas;
+mod serve_llm;
 mod service;
 mod signals;
 mod simulate;

@@ -38,7 +38,8 @@ pub use job::{JobId, JobProgress};
 pub use live::{LiveGpu, Throttle, WriteDenied};
 pub use sensors::{LimitTimes, PowerSensor, Sample};
 pub use stand_in::{
-    Amount, FindWorkload, Finished, Serving, StandInError, StandInRequest, run_stand_in,
+    Amount, FindWorkload, Finished, ServeLlmRequest, ServedLlm, Serving, StandInError,
+    StandInRequest, run_llm_stand_in, run_stand_in,
 };
 pub use temporary_host::{CreateHostError, HostParts, TemporaryHost};
 pub use virtual_gpu::VirtualGpu;

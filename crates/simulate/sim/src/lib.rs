@@ -32,7 +32,8 @@ pub use catalogue::{
 pub use device::{SimulatedGpu, is_simulated, uuid};
 pub use job::{GradientExchange, Job, JobError, JobRequest, Phase, ScaledWork, Variation};
 pub use llm::{
-    EngineLimits, GeneratedToken, LlmEngine, LlmMetrics, LlmModel, LlmRequest, LlmTrace, TraceShape,
+    EngineLimits, GeneratedToken, LengthError, LlmEngine, LlmLoad, LlmMetrics, LlmModel,
+    LlmRequest, LlmTrace, TokenLengths, TraceShape,
 };
 pub use physics::{Bounds, Chip, Cycle, Limits, Load, State, Steady, Step};
 pub use placement::{GpuListError, PlacementError, parse_gpu_list};

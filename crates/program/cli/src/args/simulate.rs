@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use sweetspot_quantity::Seconds;
-use sweetspot_sim::{Arrivals, Mode};
+use sweetspot_sim::{Arrivals, Mode, TokenLengths};
 use sweetspot_sim_meters::{MeterList, NamedFault};
 
 use super::shared::{ProfilesArgs, VariantArgs, mode, parse_count, parse_positive_seconds};
@@ -127,14 +127,24 @@ Examples:
 /// Run a stand-in training or serving program on simulated GPUs.
 ///
 /// It runs on a simulated host (`sweetspot simulate`), in real time.
+///
+/// With --serve-llm it is a server of a language model, as vLLM is: it batches requests continuously, answers
+/// POST /v1/completions (streamed with "stream": true) and GET /v1/models, and has vLLM's metrics on /metrics. The text of
+/// answers is filler, but the times of prompts and tokens, and the power, follow the clocks and the power cap of the
+/// simulated H200, the running requests and their context.
 #[derive(Debug, Args)]
-#[command(after_help = WORKLOAD_EXAMPLES)]
+#[command(
+    after_help = WORKLOAD_EXAMPLES,
+    group(clap::ArgGroup::new("program").required(true).args(["network", "serve_llm"])),
+    group(clap::ArgGroup::new("server").args(["serve", "serve_llm"]))
+)]
 pub struct SimWorkloadArgs {
     /// The workload: NETWORK, NETWORK@STUDY, an .onnx file, or a profile file of yours.
     #[arg(long, value_name = "NAME|FILE")]
-    pub network: String,
+    pub network: Option<String>,
 
-    /// Items in a batch of one rank [default: as in the profile; with --serve, as `hold` requests].
+    /// Items in a batch of one rank, or with --serve-llm the most requests that run together [default: as in the profile;
+    /// when serving, as `hold` requests; at most 256 of a language model].
     #[arg(long, value_name = "N", value_parser = parse_count)]
     pub batch: Option<u64>,
 
@@ -146,7 +156,8 @@ pub struct SimWorkloadArgs {
     #[arg(long, value_name = "N", default_value = "1")]
     pub ranks: NonZeroUsize,
 
-    /// Stop after this number of items of all ranks together [default: as in the profile].
+    /// Stop after this number of items of all ranks together, or of tokens with --serve-llm [default: as in the profile;
+    /// with --serve-llm when all requests of trace:FILE are answered, else never].
     #[arg(long, value_name = "N", value_parser = parse_count, conflicts_with = "seconds")]
     pub items: Option<u64>,
 
@@ -159,14 +170,44 @@ pub struct SimWorkloadArgs {
     #[arg(long, requires = "infer")]
     pub serve: bool,
 
-    /// When requests arrive: closed (the next one as soon as the last one is answered), poisson:RATE (requests per
-    /// second), bursts:LOW,HIGH,PERIOD (two alternating rates), trace:FILE (seconds from the start, one per line)
-    /// [default: closed].
-    #[arg(long, value_name = "PROCESS", requires = "serve")]
+    /// Serve a language model of 8 billion parameters, whose times and power were measured on an NVIDIA H200.
+    #[arg(
+        long,
+        conflicts_with_all = ["train", "infer", "ranks", "conv_algorithm", "dataset"],
+        help_heading = "Language model"
+    )]
+    pub serve_llm: bool,
+
+    /// The port of this computer for clients and metrics; 0 chooses a free one, which is printed.
+    #[arg(
+        long,
+        value_name = "PORT",
+        default_value_t = 8000,
+        requires = "serve_llm",
+        help_heading = "Language model"
+    )]
+    pub port: u16,
+
+    /// The tokens of the requests of --arrivals: PROMPT,ANSWER,SPREAD (medians, and the standard deviation of the logarithm of
+    /// a log-normal distribution), PROMPT,ANSWER (always as many), or file:FILE (PROMPT,ANSWER on each line, in order)
+    /// [default: 300,200,0.6].
+    #[arg(
+        long,
+        value_name = "LENGTHS",
+        requires = "serve_llm",
+        help_heading = "Language model"
+    )]
+    pub lengths: Option<TokenLengths>,
+
+    /// When requests arrive: closed (the next one as soon as one is answered), poisson:RATE (requests per second),
+    /// bursts:LOW,HIGH,PERIOD (two alternating rates), day:RATE,LENGTH (the rates of a day, which repeats: RATE at noon, a
+    /// quarter at midnight, and short bursts of three times as many), trace:FILE (seconds from the start, one per line)
+    /// [default: closed; with --serve-llm only the requests of clients].
+    #[arg(long, value_name = "PROCESS", requires = "server")]
     pub arrivals: Option<Arrivals>,
 
-    /// Seed of the random arrivals.
-    #[arg(long, value_name = "N", default_value_t = 1, requires = "serve")]
+    /// Seed of the random arrivals and lengths.
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "server")]
     pub seed: u64,
 }
 
@@ -175,4 +216,7 @@ const WORKLOAD_EXAMPLES: &str = "\
 Examples:
   sweetspot simulate --gpu v100 -- sweetspot sim-workload --network resnet50 --batch 64 --seconds 5
   sweetspot simulate --gpu tesla_p40 -- sweetspot sim-workload --network resnet50 --infer --serve --batch 8 \
-    --arrivals poisson:100 --seconds 5";
+    --arrivals poisson:100 --seconds 5
+  sweetspot simulate --gpu nvidia_h200 -- sweetspot sim-workload --serve-llm --arrivals bursts:2,12,40s --seconds 3min
+  sweetspot simulate --gpu nvidia_h200 -- sweetspot hold --objective energy --slo ttft-p99=500ms --slo itl-p95=40ms \
+    --metrics http://127.0.0.1:8000/metrics -- sweetspot sim-workload --serve-llm --arrivals poisson:4 --seconds 60";

@@ -1,5 +1,6 @@
 //! Why the simulated program `sim-workload` cannot run.
 
+use sweetspot_quantity::Bytes;
 use sweetspot_sim::{ArrivalError, PlacementError};
 
 use crate::HostError;
@@ -22,6 +23,31 @@ pub enum StandInError {
     /// The requests that the workload is to serve cannot be simulated.
     #[error(transparent)]
     Arrivals(#[from] ArrivalError),
+    /// The port of a simulated server cannot be opened.
+    #[error(
+        "cannot listen on 127.0.0.1:{port}: {problem}: choose another port with --port, or a free one with --port 0"
+    )]
+    Port {
+        /// The port.
+        port: u16,
+        /// The operating system's error.
+        problem: std::io::Error,
+    },
+    /// The times of the language model are not known for this GPU.
+    #[error(
+        "the language model was measured on an NVIDIA H200 alone, not on {0}: simulate one with --gpu nvidia_h200"
+    )]
+    UnknownLlmGpu(String),
+    /// The language model does not fit into the memory of the GPU.
+    #[error(
+        "CUDA out of memory: the language model and its cache need {need}, but only {free} are free"
+    )]
+    LlmMemory {
+        /// The memory of weights and cache.
+        need: Bytes,
+        /// The free memory of the GPU.
+        free: Bytes,
+    },
     /// There are more ranks than GPUs that the program may use.
     #[error("{ranks} ranks need {ranks} GPUs, but only {visible} {} visible", if *visible == 1 { "is" } else { "are" })]
     TooFewGpus {

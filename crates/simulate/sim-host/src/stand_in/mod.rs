@@ -2,6 +2,8 @@
 //! host.
 
 mod error;
+mod gpu_job;
+mod llm;
 mod marks;
 mod progress;
 mod rank;
@@ -9,6 +11,7 @@ mod serve;
 mod training;
 
 pub use error::StandInError;
+pub use llm::{ServeLlmRequest, ServedLlm};
 pub use serve::Serving;
 
 use std::io::Write;
@@ -114,6 +117,20 @@ pub fn run_stand_in(
             run_together(ranks, request.amount, exchange, &mut printer)
         }
     }
+}
+
+/// Serves a simulated language model on the first GPU that the program may use, and prints its progress to `out`.
+pub fn run_llm_stand_in(
+    request: &ServeLlmRequest,
+    out: &mut impl Write,
+) -> Result<ServedLlm, StandInError> {
+    let host = Host::from_environment().ok_or(StandInError::NoHost)??;
+    let visible = visible_gpus(&host, std::env::var("CUDA_VISIBLE_DEVICES").ok())?;
+    let gpu = visible.first().ok_or(StandInError::TooFewGpus {
+        ranks: 1,
+        visible: 0,
+    })?;
+    llm::serve(request, gpu, out)
 }
 
 /// Finds the workload: that of the node's study if it has workloads, otherwise that of the first GPU's study.

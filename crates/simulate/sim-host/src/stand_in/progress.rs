@@ -17,6 +17,8 @@ pub struct ProgressPrinter<'a, W> {
     printed: (Instant, u64),
     /// The second since the start in which the last line was printed.
     printed_second: u64,
+    /// The words for items and for their rate.
+    words: [&'static str; 2],
     link: Option<&'a PhaseMarks>,
     /// The number of items that were reported over the shared-memory link.
     reported: u64,
@@ -33,8 +35,17 @@ impl<'a, W: Write> ProgressPrinter<'a, W> {
             newest: (now, 0),
             printed: (now, 0),
             printed_second: 0,
+            words: ["items", "images/sec"],
             link,
             reported: 0,
+        }
+    }
+
+    /// Creates a printer of generated tokens, without a link.
+    pub fn for_tokens(out: &'a mut W) -> Self {
+        Self {
+            words: ["tokens", "tokens/sec"],
+            ..Self::new(out, None)
         }
     }
 
@@ -65,9 +76,10 @@ impl<'a, W: Write> ProgressPrinter<'a, W> {
         let before = std::mem::replace(&mut self.printed, self.newest);
         let took = self.newest.0.duration_since(before.0).as_secs_f64();
         let rate = (self.newest.1 - before.1) as f64 / took;
+        let [unit, rate_unit] = self.words;
         writeln!(
             self.out,
-            "step {iterations}: {items} items, images/sec: {rate:.1}"
+            "step {iterations}: {items} {unit}, {rate_unit}: {rate:.1}"
         )
         .and_then(|()| self.out.flush())
         .map_err(StandInError::Print)

@@ -5,14 +5,14 @@ use std::time::{Duration, Instant};
 use sweetspot_quantity::Bytes;
 use sweetspot_sim::{Job, JobError, JobRequest, Phase, Variation, Workload};
 
+use super::gpu_job::{GpuJob, await_iterations};
 use super::marks::{PhaseMarks, name_phases};
 use super::{Amount, StandInError, StandInRequest};
-use crate::{HostError, JobId, JobProgress, SharedGpu};
+use crate::{HostError, JobProgress, SharedGpu};
 
-/// A rank of `sim-workload` on its GPU; dropping it removes the rank's job from the GPU.
+/// A rank of `sim-workload` on its GPU.
 pub struct Rank<'a> {
-    pub gpu: &'a SharedGpu,
-    pub job_id: JobId,
+    pub on_gpu: GpuJob<'a>,
     pub job: Job,
     /// The marks of the rank's phases on the shared-memory link.
     pub marks: PhaseMarks,
@@ -40,52 +40,34 @@ impl<'a> Rank<'a> {
             .map_err(|problem| workload.cannot_run(problem))?;
         let memory = &workload.profile.memory;
         let need = memory.fixed + memory.per_item * job.batch as f64;
-        let job_id = gpu.with_gpu(|live| {
-            let free = profile.memory.capacity - live.memory_used();
-            if need > free {
-                let problem = out_of_memory(gpu, job.batch, need, free);
-                return Err(StandInError::from(workload.cannot_run(problem)));
-            }
-            Ok(live.add_job(std::process::id(), need)?)
-        })?;
-        Ok(Self {
-            gpu,
-            job_id: job_id?,
-            job,
-            marks,
-        })
+        let on_gpu = GpuJob::new(gpu, need)?
+            .map_err(|free| workload.cannot_run(out_of_memory(gpu, job.batch, need, free)))?;
+        Ok(Self { on_gpu, job, marks })
     }
 
     /// Lets the rank run more iterations of these phases. Returns their start: the present monotonic time in
     /// nanoseconds.
     pub fn grant_iterations(&self, phases: &[Phase], iterations: u64) -> Result<u64, HostError> {
         if !self.marks.is_read() {
-            return self.grant(phases, iterations);
+            return self.on_gpu.grant(phases, iterations);
         }
         let named = name_phases(&self.job, phases);
         let phases: Vec<Phase> = named.iter().map(|one| one.phase.clone()).collect();
-        let now = self.grant(&phases, iterations)?;
+        let now = self.on_gpu.grant(&phases, iterations)?;
         let names = named.into_iter().map(|one| one.name);
         self.marks.granted(names.collect(), now);
         Ok(now)
-    }
-
-    /// Grants iterations of exactly these phases.
-    fn grant(&self, phases: &[Phase], iterations: u64) -> Result<u64, HostError> {
-        self.gpu.with_gpu(|live| {
-            live.grant_iterations(self.job_id, phases, iterations)?;
-            Ok(live.now())
-        })?
     }
 
     /// The present monotonic time in nanoseconds, and the progress of the rank. Marks the phases of finished
     /// iterations.
     pub fn poll(&self) -> Result<(u64, JobProgress), HostError> {
         let known = self.marks.known();
-        let (now, progress, ends) = self.gpu.with_gpu(|live| {
-            let progress = live.poll_job(self.job_id)?;
+        let job = &self.on_gpu;
+        let (now, progress, ends) = job.gpu.with_gpu(|live| {
+            let progress = live.poll_job(job.id)?;
             let ends = match self.marks.is_read() {
-                true => live.ended_phases(self.job_id, known)?,
+                true => live.ended_phases(job.id, known)?,
                 false => Vec::new(),
             };
             Ok::<_, HostError>((live.now(), progress, ends))
@@ -122,20 +104,7 @@ impl<'a> Rank<'a> {
 
     /// Waits for a single iteration, and polls often once its end is near, because other ranks wait for it.
     pub fn await_iteration(&self, near: Instant) -> Result<(u64, JobProgress), HostError> {
-        std::thread::sleep(near.saturating_duration_since(Instant::now()));
-        loop {
-            let (_, progress) = self.poll()?;
-            if let Some(at) = progress.finished_at {
-                return Ok((at, progress));
-            }
-            std::thread::sleep(Duration::from_micros(200));
-        }
-    }
-}
-
-impl Drop for Rank<'_> {
-    fn drop(&mut self) {
-        let _ = self.gpu.with_gpu(|live| live.remove_job(self.job_id));
+        await_iterations(near, || self.poll())
     }
 }
 

@@ -132,7 +132,7 @@ impl ServingGpu<'_> {
         if self.batches.contains_key(&size) {
             return Ok(());
         }
-        let gpu = self.rank.gpu;
+        let (gpu, id) = (self.rank.on_gpu.gpu, self.rank.on_gpu.id);
         let request = JobRequest {
             batch: Some(size),
             items: Some(size),
@@ -142,13 +142,13 @@ impl ServingGpu<'_> {
             .map_err(|problem| workload.cannot_run(problem))?;
         let need: Bytes = profile.memory.fixed + profile.memory.per_item * size as f64;
         let reserved = gpu.with_gpu(|live| {
-            let own = live.job_memory(self.rank.job_id)?;
+            let own = live.job_memory(id)?;
             let free = gpu.profile().memory.capacity - live.memory_used() + own;
             if need > free {
                 let problem = out_of_memory(gpu, size, need, free);
                 return Err(StandInError::from(workload.cannot_run(problem)));
             }
-            Ok(live.reserve_memory(self.rank.job_id, need.max(own))?)
+            Ok(live.reserve_memory(id, need.max(own))?)
         })?;
         reserved?;
         let phases = job.iterations().0.iter().map(|phase| Phase {

@@ -23,7 +23,7 @@ pub fn run_alone(
     if let Amount::For(time) = amount {
         return run_for_time(rank, time, printer);
     }
-    let started = rank.gpu.with_gpu(|live| live.now())?;
+    let started = rank.on_gpu.gpu.with_gpu(|live| live.now())?;
     let mut end = started;
     let mut done_before = 0;
     let mut progress = None;
@@ -95,7 +95,7 @@ pub fn run_together(
     let (_, count) = ranks[0].job.iterations();
     let batch = ranks[0].job.batch * ranks.len() as u64;
     let all: u64 = ranks.iter().map(|rank| rank.job.items).sum();
-    let started = ranks[0].gpu.with_gpu(|live| live.now())?;
+    let started = ranks[0].on_gpu.gpu.with_gpu(|live| live.now())?;
     let mut end = started;
     let mut energies = vec![Joules::ZERO; ranks.len()];
     let mut expected = Duration::ZERO;

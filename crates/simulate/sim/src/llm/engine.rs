@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use sweetspot_quantity::Seconds;
+use sweetspot_quantity::{Ratio, Seconds};
 
 use super::model::LlmModel;
 use crate::physics::Load;
@@ -110,6 +110,13 @@ impl LlmEngine {
         });
     }
 
+    /// Removes a request whose client is gone; only between steps.
+    pub fn cancel(&mut self, id: u64) {
+        self.waiting.retain(|request| request.id != id);
+        self.prefilling.retain(|active| active.request.id != id);
+        self.running.retain(|active| active.request.id != id);
+    }
+
     /// The number of requests that run, their prompt or their tokens.
     pub fn running(&self) -> usize {
         self.running.len() + self.prefilling.len()
@@ -200,6 +207,11 @@ impl LlmEngine {
         }
     }
 
+    /// The share of the cache that is in use.
+    pub fn cache_usage(&self) -> Ratio {
+        Ratio::new(self.cached_tokens() as f64 / (self.limits.cached_tokens as f64).max(1.0))
+    }
+
     /// Ends the step that was begun, at this time; returns its tokens.
     pub fn end_step(&mut self, now: Seconds) -> Vec<GeneratedToken> {
         let step = std::mem::take(&mut self.step);
@@ -246,6 +258,31 @@ impl Active {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_cancelled_request_gets_no_more_tokens() {
+        let limits = EngineLimits {
+            requests: 1,
+            ..EngineLimits::default()
+        };
+        let mut engine = LlmEngine::new(LlmModel::EIGHT_BILLION, limits);
+        for id in 0..3 {
+            engine.add(LlmRequest {
+                id,
+                arrival: Seconds::ZERO,
+                prompt: 10,
+                output: 5,
+            });
+        }
+        engine.begin_step();
+        engine.end_step(Seconds::new(1.0));
+        engine.cancel(0);
+        engine.cancel(1);
+        engine.begin_step();
+        let tokens = engine.end_step(Seconds::new(2.0));
+        assert_eq!((tokens.len(), tokens[0].request.id), (1, 2));
+        assert_eq!((engine.running(), engine.waiting()), (1, 0));
+    }
 
     #[test]
     fn every_request_gets_its_tokens_in_order() {

@@ -92,6 +92,11 @@ impl LlmMetrics {
                 "# TYPE vllm:{name} {kind}\nvllm:{name}{label} {value}"
             );
         }
+        let usage = engine.cache_usage().get();
+        let _ = writeln!(
+            page,
+            "# TYPE vllm:kv_cache_usage_perc gauge\nvllm:kv_cache_usage_perc{label} {usage}"
+        );
         for times in &self.times {
             times.write(&mut page, label);
         }

@@ -4,6 +4,7 @@ use sweetspot_quantity::Seconds;
 use sweetspot_stats::Seed;
 
 use super::engine::LlmRequest;
+use super::lengths::TokenLengths;
 
 /// How the rate of requests changes over time.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -45,45 +46,59 @@ pub struct LlmTrace {
     pub seed: u64,
 }
 
-/// The longest prompt and the longest answer, in tokens.
-const MAX_TOKENS: f64 = 8192.0;
-
 impl LlmTrace {
     /// The requests in order of arrival.
     pub fn requests(&self) -> Vec<LlmRequest> {
         let seed = Seed::new(self.seed).label("llm trace");
-        let highest = self.rate * self.highest_factor();
-        let mut requests = Vec::new();
-        let (mut now, mut draw) = (0.0, 0_u64);
-        let mut uniform = |label: &str| {
-            draw += 1;
-            seed.label(label).number(draw).uniform()
+        let lengths = TokenLengths::Random {
+            prompt: self.prompt,
+            output: self.output,
+            spread: self.spread,
         };
-        // Arrivals at the highest rate are thinned out to the rate of each moment.
-        if highest <= 0.0 {
-            return requests;
+        let times = ShapedArrivals::new(self.rate, self.shape, seed, Seed::new(self.seed));
+        let times = times.take_while(|time| *time < self.time);
+        times
+            .zip(0..)
+            .map(|(arrival, id)| {
+                let (prompt, output) = lengths.of_request(seed, id);
+                LlmRequest {
+                    id,
+                    arrival,
+                    prompt,
+                    output,
+                }
+            })
+            .collect()
+    }
+}
+
+/// An iterator over the times of independent arrivals whose mean rate follows a shape, without end.
+#[derive(Clone, Debug)]
+pub(crate) struct ShapedArrivals {
+    rate: f64,
+    shape: TraceShape,
+    draws: Seed,
+    bursts: Seed,
+    now: f64,
+    draw: u64,
+}
+
+impl ShapedArrivals {
+    /// Creates the iterator; `draws` determines the arrivals, and `bursts` when bursts begin.
+    pub fn new(rate: f64, shape: TraceShape, draws: Seed, bursts: Seed) -> Self {
+        Self {
+            rate,
+            shape,
+            draws,
+            bursts,
+            now: 0.0,
+            draw: 0,
         }
-        loop {
-            now -= (1.0 - uniform("gap")).max(1e-12).ln() / highest;
-            if now >= self.time.get() {
-                break;
-            }
-            if uniform("thin") * highest > self.rate_at(now) {
-                continue;
-            }
-            let id = requests.len() as u64;
-            let length = |median: f64, label: &str| {
-                let normal = seed.label(label).number(id).normal();
-                (median * (self.spread * normal).exp()).clamp(1.0, MAX_TOKENS) as u64
-            };
-            requests.push(LlmRequest {
-                id,
-                arrival: Seconds::new(now),
-                prompt: length(self.prompt, "prompt"),
-                output: length(self.output, "output"),
-            });
-        }
-        requests
+    }
+
+    fn uniform(&mut self, label: &str) -> f64 {
+        self.draw += 1;
+        self.draws.label(label).number(self.draw).uniform()
     }
 
     /// The highest rate relative to the mean one.
@@ -99,10 +114,7 @@ impl LlmTrace {
     fn rate_at(&self, now: f64) -> f64 {
         let in_burst = |every: f64, length: f64| {
             let number = (now / every).floor();
-            let start = Seed::new(self.seed)
-                .label("burst")
-                .number(number as u64)
-                .uniform();
+            let start = self.bursts.label("burst").number(number as u64).uniform();
             let begin = number * every + start * (every - length).max(0.0);
             now >= begin && now < begin + length
         };
@@ -124,6 +136,24 @@ impl LlmTrace {
                 let day = 0.625 - 0.375 * (now / length.get() * std::f64::consts::TAU).cos();
                 let burst = in_burst(length.get() / 24.0, length.get() / 240.0);
                 self.rate * day * if burst { DAY_BURST } else { 1.0 }
+            }
+        }
+    }
+}
+
+impl Iterator for ShapedArrivals {
+    type Item = Seconds;
+
+    fn next(&mut self) -> Option<Seconds> {
+        let highest = self.rate * self.highest_factor();
+        if highest <= 0.0 {
+            return None;
+        }
+        // Arrivals at the highest rate are thinned out to the rate of each moment.
+        loop {
+            self.now -= (1.0 - self.uniform("gap")).max(1e-12).ln() / highest;
+            if self.uniform("thin") * highest <= self.rate_at(self.now) {
+                return Some(Seconds::new(self.now));
             }
         }
     }

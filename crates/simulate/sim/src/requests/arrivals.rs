@@ -5,6 +5,9 @@ use std::path::{Path, PathBuf};
 use sweetspot_quantity::{Seconds, parse_bare};
 use sweetspot_stats::Seed;
 
+use crate::TraceShape;
+use crate::llm::ShapedArrivals;
+
 /// When requests arrive at a simulated server.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Arrivals {
@@ -22,6 +25,13 @@ pub enum Arrivals {
         /// The time after which the rates repeat.
         period: Seconds,
     },
+    /// Independent requests with the rates of a day, which repeats.
+    Day {
+        /// The mean rate at noon without bursts, in requests per second; at midnight it is a quarter.
+        highest: f64,
+        /// The length of the day.
+        length: Seconds,
+    },
     /// Requests at the times that a file lists.
     Trace(PathBuf),
 }
@@ -31,7 +41,7 @@ pub enum Arrivals {
 pub enum ArrivalError {
     /// The text does not name a way in which requests arrive.
     #[error(
-        "unknown arrivals `{0}`: use closed, poisson:RATE, bursts:LOW,HIGH,PERIOD or trace:FILE"
+        "unknown arrivals `{0}`: use closed, poisson:RATE, bursts:LOW,HIGH,PERIOD, day:RATE,LENGTH or trace:FILE"
     )]
     Unknown(String),
     /// The text is not a number above zero, or the rate is too high.
@@ -42,6 +52,9 @@ pub enum ArrivalError {
     /// The text is not a time, as the period of bursts must be.
     #[error("`{0}` is not the period of bursts: give a time such as 10s")]
     Period(String),
+    /// The text is not a time, as the length of a day must be.
+    #[error("`{0}` is not the length of a day: give a time such as 24h or 10min")]
+    Day(String),
     /// The trace file, which lists arrival times, cannot be read.
     #[error("cannot read the arrivals in {}: {problem}", file.display())]
     File {
@@ -84,6 +97,10 @@ impl std::str::FromStr for Arrivals {
             rate.filter(|rate| *rate > 0.0 && *rate <= MAX_RATE)
                 .ok_or_else(|| ArrivalError::Rate(text.to_owned()))
         };
+        let time = |text: &str| {
+            let time = parse_bare::<Seconds>(text).ok();
+            time.filter(|time| *time > Seconds::ZERO)
+        };
         match text.split_once(':') {
             None if text == "closed" => Ok(Self::Closed),
             Some(("poisson", of)) => Ok(Self::Poisson(rate(of)?)),
@@ -92,12 +109,16 @@ impl std::str::FromStr for Arrivals {
                 [low, high, period] => Ok(Self::Bursts {
                     low: rate(low)?,
                     high: rate(high)?,
-                    period: parse_bare::<Seconds>(period)
-                        .ok()
-                        .filter(|period| *period > Seconds::ZERO)
-                        .ok_or_else(|| ArrivalError::Period(period.to_owned()))?,
+                    period: time(period).ok_or_else(|| ArrivalError::Period(period.to_owned()))?,
                 }),
                 _ => Err(ArrivalError::Unknown(text.to_owned())),
+            },
+            Some(("day", of)) => match of.split_once(',') {
+                Some((highest, length)) => Ok(Self::Day {
+                    highest: rate(highest)?,
+                    length: time(length).ok_or_else(|| ArrivalError::Day(length.to_owned()))?,
+                }),
+                None => Err(ArrivalError::Unknown(text.to_owned())),
             },
             _ => Err(ArrivalError::Unknown(text.to_owned())),
         }
@@ -116,6 +137,8 @@ pub enum ArrivalTimes {
         /// How long each of the two rates lasts, in seconds.
         half: f64,
     },
+    /// Random arrivals whose mean rate follows a day.
+    Shaped(ShapedArrivals),
     /// The remaining arrival times of a trace, in seconds.
     Known(std::vec::IntoIter<f64>),
 }
@@ -135,6 +158,12 @@ impl ArrivalTimes {
             Arrivals::Closed => None,
             Arrivals::Poisson(rate) => Some(random(*rate, *rate, f64::INFINITY)),
             Arrivals::Bursts { low, high, period } => Some(random(*low, *high, 0.5 * period.get())),
+            Arrivals::Day { highest, length } => {
+                let shape = TraceShape::Day { length: *length };
+                Some(Self::Shaped(ShapedArrivals::new(
+                    *highest, shape, seed, seed,
+                )))
+            }
             Arrivals::Trace(file) => Some(Self::Known(read(file)?.into_iter())),
         })
     }
@@ -146,6 +175,7 @@ impl Iterator for ArrivalTimes {
     fn next(&mut self) -> Option<Seconds> {
         match self {
             Self::Known(times) => times.next().map(Seconds::new),
+            Self::Shaped(times) => times.next(),
             Self::Random {
                 seed,
                 count,
@@ -230,6 +260,8 @@ mod tests {
             ("poisson:inf", "`inf` is not a rate"),
             ("bursts:1,2", "unknown arrivals"),
             ("bursts:1,2,0s", "`0s` is not the period"),
+            ("day:5", "unknown arrivals"),
+            ("day:5,night", "`night` is not the length of a day"),
             ("trace:", "unknown arrivals"),
             ("open", "unknown arrivals"),
         ] {
@@ -251,6 +283,13 @@ mod tests {
         assert!((count(bursts, 0.0, 10.0) / 100.0 - 1.0).abs() < 0.3);
         assert!((count(bursts, 10.0, 20.0) / 4_000.0 - 1.0).abs() < 0.06);
         assert!((count(bursts, 20.0, 30.0) / 100.0 - 1.0).abs() < 0.3);
+        // A day has a quarter of the rate at midnight, the full one at noon, and short bursts.
+        let (night, noon) = (
+            count("day:100,24min", 0.0, 60.0),
+            count("day:100,24min", 720.0, 780.0),
+        );
+        assert!((1500.0..3500.0).contains(&night), "{night}");
+        assert!((6000.0..9000.0).contains(&noon), "{noon}");
     }
 
     #[test]

@@ -3,5 +3,6 @@
 mod arrivals;
 mod queue;
 
+pub(crate) use arrivals::ArrivalTimes;
 pub use arrivals::{ArrivalError, Arrivals};
 pub use queue::{QueueStatus, RequestQueue};
