@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import os
+import select
 import socket
 
 _SOCKET = "/run/sweetspot/sweetspot.sock"
@@ -41,6 +42,10 @@ class Answer:
         except (ValueError, KeyError, TypeError):
             message = f"the measuring process answered with status {response.status}"
         raise CounterError(message)
+
+    def has_arrived(self) -> bool:
+        """Whether the answer, or at least its beginning, is there."""
+        return bool(select.select([self._connection], [], [], 0)[0])
 
     def forget(self) -> None:
         """Drops an answer that nobody needs."""

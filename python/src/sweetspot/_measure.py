@@ -84,6 +84,32 @@ class Measurement:
                 self._fail(problem)
         return self
 
+    def ask_energy(self) -> Answer | None:
+        """Asks for the energy so far, while the block runs; None if nothing can be asked."""
+        if self._meter is None or self._reason is not None:
+            return None
+        try:
+            return self._meter.ask("GET", counter_path(self._name))
+        except (CounterError, OSError):
+            return None
+
+    def discard(self) -> None:
+        """Drops the result of a measurement that has ended."""
+        for unread in (self._started, self._stopped):
+            if unread is not None:
+                unread.forget()
+        self._started = self._stopped = None
+        if self._meter is not None and self._reason is None:
+            try:
+                self._meter.ask("DELETE", counter_path(self._name)).forget()
+            except (CounterError, OSError):
+                pass
+
+    @property
+    def passed_s(self) -> float | None:
+        """The time of the block by this program's clock, which is known at once; None until it has ended."""
+        return self._passed
+
     @property
     def time_s(self) -> float | None:
         """The time of the block in seconds; None until it has ended."""

@@ -1,5 +1,6 @@
 """Measured blocks on a simulated host with two GPUs; a Rust test runs this file there."""
 
+import json
 import os
 import signal
 import subprocess
@@ -9,6 +10,14 @@ import time
 import unittest
 
 import sweetspot
+from sweetspot._meter import meter_for
+from sweetspot.callbacks._training import Training
+
+
+def training_counters():
+    """The counters that this program's own measuring process has."""
+    meter, _ = meter_for(None)
+    return meter.ask("GET", "/counters").body()
 
 
 def children(command):
@@ -44,6 +53,25 @@ class Measure(unittest.TestCase):
         self.assertEqual((m.method, m.source), ("counter+buffer", "process"))
         for uuid, device in m.by_device.items():
             self.assertEqual(uuid, device.uuid)
+
+    def test_the_energy_of_a_short_epoch_needs_no_wait(self):
+        training = Training(devices=None, items=None, measures=True)
+        for polls in (True, False):
+            training.begin_epoch()
+            until = time.monotonic() + 3
+            while time.monotonic() < until:
+                time.sleep(0.01)
+                if polls:
+                    training.watch_energy()
+            begun = time.monotonic()
+            logged = training.end_epoch()
+            waited = time.monotonic() - begun
+            self.assertAlmostEqual(logged["energy_j"] / 3, 80, delta=4)
+            self.assertTrue(70 < logged["average_power_w"] < 90, logged)
+            if polls:
+                # 0.5 % of the epoch are 15 ms.
+                self.assertLess(waited, 0.1)
+        self.assertEqual(json.loads(training_counters())["counters"], [])
 
     def test_start_and_stop(self):
         m = sweetspot.measure(devices=[1])

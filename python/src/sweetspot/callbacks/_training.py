@@ -10,8 +10,13 @@ from .. import batch as report_batch
 from .. import phase, value
 from .._measure import Measurement
 from .._phase import Phase
+from ._energy_so_far import EnergySoFar
 
 Items = Optional[Union[int, Callable[[Any], int]]]
+
+# How long the end of an epoch may wait for its energy, as a share of the epoch, and how long it has to wait.
+_WAITING_SHARE = 0.005
+_WAIT_S = 0.35
 
 _complained = False
 
@@ -24,6 +29,7 @@ class Training:
         self.items = items
         self.measures = measures
         self._measurement: Measurement | None = None
+        self._so_far: EnergySoFar | None = None
         self._open: dict[str, Phase] = {}
         self._begun = 0.0
 
@@ -44,15 +50,23 @@ class Training:
         """Begins an epoch, and the measurement of its energy."""
         if self.measures and measured:
             self._measurement = Measurement(self.devices).start()
+            self._so_far = EnergySoFar(self._measurement)
         self.begin("epoch")
 
     def end_epoch(self) -> dict[str, float]:
         """Ends an epoch, and returns what belongs into the trainer's log: nothing where the energy is unknown."""
         self.end("epoch")
         measurement, self._measurement = self._measurement, None
+        so_far, self._so_far = self._so_far, None
         if measurement is None:
             return {}
         measurement.stop()
+        passed = measurement.passed_s
+        if so_far is not None and passed and passed * _WAITING_SHARE < _WAIT_S:
+            estimate = so_far.estimate(passed)
+            if estimate is not None:
+                measurement.discard()
+                return {"energy_j": estimate, "average_power_w": estimate / passed}
         energy, power = measurement.energy_j, measurement.average_power_w
         if energy is None or power is None:
             _complain(f"the energy of epochs is not logged: {measurement.reason}")
@@ -64,11 +78,20 @@ class Training:
         seconds = monotonic() - self._begun
         self.end("step")
         report_batch(items=items, seconds=seconds)
+        self.watch_energy()
+
+    def watch_energy(self) -> None:
+        """Notes the energy of the epoch so far. It takes microseconds, and is to be called after each batch."""
+        if self._so_far is not None:
+            self._so_far.poll()
 
     def end_all(self) -> None:
         """Ends what an interrupted training has left open."""
         for name in reversed(list(self._open)):
             self.end(name)
+        if self._so_far is not None:
+            self._so_far.end()
+            self._so_far = None
         if self._measurement is not None:
             self._measurement.stop()
             self._measurement = None

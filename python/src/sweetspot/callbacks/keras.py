@@ -44,6 +44,9 @@ class Sweetspot(Callback):
     def on_test_begin(self, logs: Any = None) -> None:
         self._training.begin("validation")
 
+    def on_test_batch_end(self, batch: int, logs: Any = None) -> None:
+        self._training.watch_energy()
+
     def on_test_end(self, logs: Any = None) -> None:
         self._training.end("validation")
 

@@ -52,6 +52,9 @@ class Sweetspot(Callback):
         if not trainer.sanity_checking:
             self._training.begin("validation")
 
+    def on_validation_batch_end(self, *args: Any, **kwargs: Any) -> None:
+        self._training.watch_energy()
+
     def on_validation_end(self, trainer: Any, pl_module: Any) -> None:
         self._training.end("validation")
 
