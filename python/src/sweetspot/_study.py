@@ -53,7 +53,7 @@ class Study:
 
     def runs(self) -> list[dict[str, Any]]:
         """All runs so far, in the order of their numbers: the settings of each, its status, time, items and energies with
-        the ends of their 95 % intervals, `parameters`, `values`, `phases` and `devices`."""
+        the ends of their 95 % intervals, `energy_j` (the energy that the study counts), `parameters`, `values`, `phases` and `devices`."""
         with self._database() as database:
             configurations = {row["id"]: row for row in _rows(database, "SELECT * FROM configuration")}
             runs = _rows(database, "SELECT * FROM run ORDER BY id")
@@ -61,8 +61,10 @@ class Study:
             values = _group(_rows(database, "SELECT * FROM run_value"), "run")
             phases = _group(_rows(database, "SELECT * FROM run_phase ORDER BY run, position"), "run")
             devices = _group(_rows(database, "SELECT * FROM run_device ORDER BY run, position"), "run")
+        counted = str(self.definition.get("energy-of", "job-gpus")).replace("-", "_") + "_j"
         full = []
         for run in runs:
+            run["energy_j"] = run.get(counted)
             configuration = configurations[run["configuration"]]
             settings = {name: value for name, value in configuration.items() if name not in _KEYS}
             run["is_reference"] = bool(settings.pop("is_reference"))

@@ -1,4 +1,4 @@
-"""Trains with each real framework on a simulated GPU, and checks what the callbacks log and report.
+"""Trains with each real framework on a simulated GPU, and checks what the callbacks log and report; reads a study with pandas.
 
 `scripts/python-packages-test` runs it. What a callback costs is printed and not checked: it depends on the machine.
 """
@@ -101,10 +101,24 @@ def keras(folder):
     print_cost("keras", times)
 
 
+def pandas(folder):
+    import sweetspot
+
+    sweep = ["sweetspot", "sweep", "--simulate", "v100", "--network", "resnet50", "--power-cap", "200,250,300"]
+    done = subprocess.run([*sweep, "--repeat", "3", "--study", "caps"], cwd=folder, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    study = sweetspot.Study(os.path.join(folder, "caps"))
+    runs, points = study.to_pandas(), study.to_pandas("points")
+    assert len(runs) == 9 and len(points) == 3, (runs, points)
+    by_cap = runs.groupby("settings.power_cap_w")["energy_j"].mean()
+    assert by_cap.is_monotonic_increasing, by_cap
+    assert runs["time_s"].dtype.kind == "f" and not runs["energy_j"].isna().any(), runs.dtypes
+
+
 def main():
     passed = failed = 0
     begun = time.monotonic()
-    for check in (lightning, transformers, keras):
+    for check in (pandas, lightning, transformers, keras):
         if sys.argv[1:] and check.__name__ not in sys.argv[1:]:
             continue
         with tempfile.TemporaryDirectory() as folder:
