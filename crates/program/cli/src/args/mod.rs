@@ -6,6 +6,8 @@ mod compare;
 mod counter;
 mod devices;
 mod doctor;
+#[cfg(test)]
+mod documented;
 mod figures;
 mod fit;
 #[cfg(feature = "generate")]
