@@ -70,7 +70,29 @@ fn a_cap_that_somebody_else_changed_is_left_and_reported() {
         "{problems:?}"
     );
     assert_eq!(machine.state("a").settings, cap(150.0));
+    // The next lease accepts the change, and says so.
+    let mut next = machine.guard();
+    let notes = next.lease(vec![id("a")]).unwrap();
+    assert!(notes[0].to_string().contains("left as it is"), "{notes:?}");
+    assert_eq!(next.release(false).unwrap(), []);
+    assert_eq!(machine.state("a").settings, cap(150.0));
     assert!(machine.journals().is_empty());
+}
+
+#[test]
+fn what_was_there_before_two_writers_that_do_not_see_each_other_is_restored() {
+    let machine = TestMachine::new(&["a"]);
+    let mut guard = machine.guard();
+    guard.lease(vec![id("a")]).unwrap();
+    guard.apply(&id("a"), &cap(180.0)).unwrap();
+    // The other one finds 180 W, sets 150 W, and restores 180 W after this one has ended.
+    machine.change("a", |state| state.settings.power_cap = cap(150.0).power_cap);
+    assert_eq!(guard.release(false).unwrap().len(), 1);
+    machine.change("a", |state| state.settings.power_cap = cap(180.0).power_cap);
+    let mut next = machine.guard();
+    let notes = next.lease(vec![id("a")]).unwrap();
+    assert!(notes[0].to_string().contains("restored"), "{notes:?}");
+    assert_eq!(machine.state("a").settings, cap(250.0));
 }
 
 #[test]

@@ -126,10 +126,17 @@ pub(super) fn settle(journal: &Journal, leased: &mut LeasedDevice) -> Result<(),
         let change = restore(device, entry)?;
         let other = leased.claim.other_claim().filter(|_| !entry.is_unchanged());
         if !entry.is_unchanged() {
-            journal.remove(&entry.device)?;
+            entry.saved_persistence = None;
+            if change.is_none() {
+                journal.remove(&entry.device)?;
+            } else {
+                // A program that did not see this lease has found the cap that was written here, and will restore it. So
+                // the journal stays, and the next command or `sweetspot restore` restores what was there before both.
+                entry.touched.retain(|knob| *knob == Knob::PowerCap);
+                journal.write(entry)?;
+            }
             entry.touched.clear();
             (entry.written_cap, entry.next_cap) = (None, None);
-            entry.saved_persistence = None;
         }
         return match (change, other) {
             (Some(change), _) => Err(RestoreError::ChangedByOther(change)),

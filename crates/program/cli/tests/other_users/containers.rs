@@ -6,11 +6,16 @@ use super::{ATTACKER, SharedMachine, errors, output_within};
 fn run_two(machine: &SharedMachine, flags: &[&str]) -> [std::process::Output; 2] {
     let mark = machine.path("tmp/first-is-set");
     let program = machine.program();
+    // When both have ended, the first one restores what they have left changed.
     let first = format!(
-        "{program} run --power-cap 180W -- sh -c 'touch {}; sleep 3'",
+        "{program} run --power-cap 180W -- sh -c 'touch {0}; sleep 3'; code=$?; \
+         for i in $(seq 100); do [ -e {0}.end ] && break; sleep 0.1; done; {program} doctor; {program} restore; exit $code",
         mark.display()
     );
-    let second = format!("{program} run --power-cap 150W -- sleep 5");
+    let second = format!(
+        "{program} run --power-cap 150W -- sleep 5; code=$?; touch {}.end; exit $code",
+        mark.display()
+    );
     std::thread::scope(|scope| {
         let first =
             scope.spawn(move || output_within(machine.container(flags, &first), 30).unwrap());
@@ -41,13 +46,22 @@ fn a_gpu_has_one_lease_whatever_folders_a_container_sees() {
 #[ignore = "needs root"]
 fn writers_that_cannot_see_each_other_are_noticed() {
     let machine = SharedMachine::new();
-    let [first, _] = run_two(&machine, &["--net"]);
+    let [first, second] = run_two(&machine, &["--net"]);
     assert_eq!(first.status.code(), Some(1), "{}", errors(&first));
+    // The second one cannot know what was there before the first.
+    assert_eq!(second.status.code(), Some(0), "{}", errors(&second));
     let said = errors(&first);
     assert!(
         said.contains("another program changed the power cap from 180 W to 150 W; before this command it was 300 W"),
         "{said}"
     );
+    let output = String::from_utf8_lossy(&first.stdout);
+    assert!(
+        output.contains("`sweetspot restore` restores them"),
+        "{output}"
+    );
+    assert!(output.contains("now restored"), "{output} {said}");
+    assert_eq!(machine.cap(), 300.0);
 }
 
 #[test]
