@@ -38,18 +38,33 @@ impl MachineLock {
         let mut name = format!("sweetspot-device/{device}/{scope}").into_bytes();
         name.truncate(MAX_NAME);
         let address = SocketAddr::from_abstract_name(&name)?;
-        match UnixListener::bind_addr(&address) {
-            Ok(listener) => Ok(Self::Taken(listener)),
-            Err(error) if error.kind() == io::ErrorKind::AddrInUse => Ok(describe(&name)),
+        let bind = || match UnixListener::bind_addr(&address) {
+            Ok(listener) => Ok(Some(listener)),
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse => Ok(None),
             Err(error) => Err(error),
+        };
+        if let Some(listener) = bind()? {
+            return Ok(Self::Taken(listener));
         }
+        let holder = find_holder(&name);
+        // A holder that cannot be found may have ended since.
+        let listener = match holder {
+            (None, None) => bind()?,
+            _ => None,
+        };
+        Ok(listener.map_or_else(|| describe(holder), Self::Taken))
     }
 }
 
-/// Finds out which process has taken a name.
-fn describe(name: &[u8]) -> MachineLock {
+/// The process that has taken a name and its user, as far as they are known.
+fn find_holder(name: &[u8]) -> (Option<UCred>, Option<Uid>) {
     let holder = holder(name);
     let user = socket_owner(name).or(holder.map(|holder| holder.uid));
+    (holder, user)
+}
+
+/// Describes a lock that another process has.
+fn describe((holder, user): (Option<UCred>, Option<Uid>)) -> MachineLock {
     let text = match (&holder, user) {
         (Some(holder), _) => {
             let pid = holder.pid.as_raw_nonzero().get();
