@@ -61,6 +61,28 @@ fn a_users_own_journal_in_the_temporary_directory_is_used_and_private() {
 
 #[test]
 #[ignore = "needs root"]
+fn a_shell_with_other_variables_finds_what_a_dead_guard_left_changed() {
+    let machine = SharedMachine::new();
+    machine.give_gpus_to(VICTIM);
+    let program = machine.program();
+    let runtime = machine.path(&VICTIM.to_string()).join("runtime");
+    let script = format!(
+        "mkdir -m 700 {0}; XDG_RUNTIME_DIR={0} {program} run --power-cap 200W -- \
+         sh -c 'kill -STOP $PPID; kill -9 $(cut -d\" \" -f4 /proc/$PPID/stat); kill -9 $PPID'; sleep 0.3; \
+         {program} doctor; echo doctor $?; TMPDIR={0} {program} restore; echo restore $?",
+        runtime.display()
+    );
+    let mut victim = machine.as_user(VICTIM, "sh");
+    victim.args(["-c", &script]);
+    let output = output_within(victim, 40).expect("nothing hangs");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(text.contains("`sweetspot restore` restores them"), "{text}");
+    assert!(text.contains("now restored"), "{text} {}", errors(&output));
+    assert_eq!(machine.cap(), 300.0);
+}
+
+#[test]
+#[ignore = "needs root"]
 fn a_command_that_sets_nothing_makes_no_folder() {
     let machine = SharedMachine::new();
     for command in [

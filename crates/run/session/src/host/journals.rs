@@ -1,6 +1,5 @@
-//! The folders with the journals of changed settings: finds them, and restores what dead guards left changed.
+//! The journals of changed settings: opens this user's, and restores what dead guards left changed.
 
-use std::collections::HashSet;
 use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -9,48 +8,12 @@ use sweetspot_guard::{
     Journal, JournalError, RestoreOutcome, UnrestoredDevice, restore_device, service_responds,
 };
 use sweetspot_hosts::{device_opener, lock_scope, open_host_tree};
-use sweetspot_service::{EARLIER_JOURNAL_FOLDER, JOURNAL_FOLDER, SOCKET};
+use sweetspot_service::{JOURNAL_FOLDER, SOCKET};
 use sweetspot_sim_host::ENVIRONMENT;
 
+use super::journal_folders::{all_folders, guard_folders, other_folders, remember_folder};
 use super::open_host;
 use crate::SessionError;
-
-/// The folders that may hold the guards' journals of changed settings, the preferred one first: the simulated host's own
-/// folder, the one of the system for root, or folders of the user.
-fn guard_folders() -> Vec<PathBuf> {
-    let user = rustix::process::geteuid();
-    match simulated_host() {
-        Some(host) => vec![host.join("guard")],
-        None if user.is_root() => vec![PathBuf::from(JOURNAL_FOLDER)],
-        None => user_folders(user.as_raw()),
-    }
-}
-
-/// The folders in which guards of a user may keep their journals, the preferred one first.
-fn user_folders(user: u32) -> Vec<PathBuf> {
-    let named = |variable: &str| {
-        let value = std::env::var_os(variable).filter(|value| !value.is_empty());
-        value.map(PathBuf::from)
-    };
-    let state = named("XDG_STATE_HOME").or(named("HOME").map(|home| home.join(".local/state")));
-    let folders = [
-        named("XDG_RUNTIME_DIR").map(|run| run.join("sweetspot")),
-        Some(std::env::temp_dir().join(format!("sweetspot-{user}"))),
-        state.map(|state| state.join("sweetspot/guard")),
-    ];
-    folders.into_iter().flatten().collect()
-}
-
-/// The folders in which earlier versions, or shells with other environment variables, may have left journals of this
-/// user.
-fn other_folders() -> Vec<PathBuf> {
-    let user = rustix::process::geteuid();
-    match (simulated_host(), user.is_root()) {
-        (Some(_), _) => Vec::new(),
-        (None, true) => vec![PathBuf::from(EARLIER_JOURNAL_FOLDER)],
-        (None, false) => user_folders(user.as_raw()),
-    }
-}
 
 /// Opens the journal of this user's guards, and takes over what is left in other places.
 pub(crate) fn open_journal() -> Result<Journal, JournalError> {
@@ -63,6 +26,7 @@ pub(crate) fn open_journal() -> Result<Journal, JournalError> {
         Some(opened) => opened,
         None => Journal::open(Path::new(JOURNAL_FOLDER)),
     }?;
+    remember_folder(journal.folder());
     let journal = journal.locking_machine(lock_scope());
     for earlier in other_folders() {
         journal.take_over(&earlier);
@@ -77,18 +41,6 @@ pub(crate) fn simulated_host() -> Option<PathBuf> {
         Some(library) if !Path::new(&library).starts_with(&folder) => None,
         _ => Some(folder),
     }
-}
-
-/// All folders that may hold journals of this user's guards or of root's, each once.
-fn all_folders() -> Vec<PathBuf> {
-    let mut folders = guard_folders();
-    folders.extend(other_folders());
-    if simulated_host().is_none() {
-        folders.push(PathBuf::from(JOURNAL_FOLDER));
-    }
-    let mut seen = HashSet::new();
-    folders.retain(|folder| seen.insert(folder.clone()));
-    folders
 }
 
 /// The devices whose settings were left changed by dead guards: by those of this user and by those that ran

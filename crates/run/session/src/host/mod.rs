@@ -4,6 +4,7 @@
 mod access;
 mod bounded;
 mod error;
+mod journal_folders;
 mod journals;
 mod packages;
 
