@@ -350,15 +350,17 @@ fn check_unrestored() -> Check {
             Err(problem) => problems.push(problem.to_string()),
         }
     }
-    if let Some(problem) = problems.first() {
-        return check(CHECK_NAME, CheckResult::Fail, problem.clone());
-    }
     if root_journal_is_hidden() {
-        return check(CHECK_NAME, CheckResult::Fail, HIDDEN_JOURNAL);
+        problems.push(HIDDEN_JOURNAL.to_owned());
     }
-    if names.is_empty() {
-        return check(CHECK_NAME, CheckResult::Pass, "none");
+    let result = match (names.is_empty(), problems.is_empty()) {
+        (_, false) => CheckResult::Fail,
+        (false, true) => CheckResult::Warn,
+        (true, true) => return check(CHECK_NAME, CheckResult::Pass, "none"),
+    };
+    if !names.is_empty() {
+        let names = names.join(", ");
+        problems.insert(0, format!("{names}: `sweetspot restore` restores them"));
     }
-    let finding = format!("{}: `sweetspot restore` restores them", names.join(", "));
-    check(CHECK_NAME, CheckResult::Warn, finding)
+    check(CHECK_NAME, result, problems.join("; "))
 }
