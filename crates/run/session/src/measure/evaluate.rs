@@ -118,7 +118,7 @@ pub(super) fn window_energy(
     energy
 }
 
-/// The energy of the idle devices in a time span; `None` if it is unknown for one of them.
+/// The energy of the idle devices in a time span; `None` if it is unknown for one of them in a part of the span.
 fn idle_energy(
     request: &MeasureRequest,
     devices: &[Descriptor],
@@ -130,6 +130,10 @@ fn idle_energy(
         .zip(devices)
         .map(|(estimator, device)| {
             let mut energy = estimator.energy(span, request.method).ok()?;
+            let is_whole = energy.missing.is_empty() && energy.uncovered(span).next().is_none();
+            if !is_whole {
+                return None;
+            }
             if let Some(calibration) = calibration_of(&request.calibrations, &device.id) {
                 calibration.correct_energy(&mut energy);
             }
