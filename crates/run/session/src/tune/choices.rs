@@ -1,6 +1,7 @@
 //! The settings that earlier runs of `tune` chose: a small file for each job, in the user's state folder.
 
 use std::io::Write;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -150,11 +151,19 @@ impl ChoiceStore {
             choice: choice.clone(),
         };
         let write = || -> std::io::Result<()> {
-            std::fs::create_dir_all(&self.folder)?;
+            let mut builder = std::fs::DirBuilder::new();
+            // What another user writes here would be set on this user's GPUs.
+            builder.recursive(true).mode(0o700).create(&self.folder)?;
             let temporary = file.with_extension(format!("{}.new", std::process::id()));
             let mut text = serde_json::to_string_pretty(&stored)?;
             text.push('\n');
-            let mut out = std::fs::File::create(&temporary)?;
+            let mut options = std::fs::File::options();
+            let mut out = options
+                .write(true)
+                .create(true)
+                .truncate(true)
+                .mode(0o600)
+                .open(&temporary)?;
             out.write_all(text.as_bytes())?;
             out.sync_all()?;
             std::fs::rename(&temporary, &file)
