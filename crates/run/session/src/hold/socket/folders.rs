@@ -51,20 +51,41 @@ pub(super) fn folders_of_all_users(verb: ControlledVerb) -> Vec<PathBuf> {
     folders
 }
 
-/// Creates the folder for a new socket; no other user may have access to it.
+/// Creates the folder for a new socket; no other user may have access to it. Anybody can make the one in the temporary
+/// directory first, so the next one is used if the first cannot be.
 pub(super) fn create_private_folder(verb: ControlledVerb) -> std::io::Result<PathBuf> {
-    let folder = socket_folders(verb).swap_remove(0);
-    match std::fs::DirBuilder::new().mode(0o700).create(&folder) {
+    first_private_folder(socket_folders(verb))
+}
+
+/// Creates the first folder that can belong to this user alone; the error is that of the preferred one.
+fn first_private_folder(folders: Vec<PathBuf>) -> std::io::Result<PathBuf> {
+    let mut problem = None;
+    for folder in folders {
+        match make_private(&folder) {
+            Ok(()) => return Ok(folder),
+            Err(error) => {
+                let text = format!("{}: {error}", folder.display());
+                problem.get_or_insert(std::io::Error::other(text));
+            }
+        }
+    }
+    Err(problem.unwrap_or_else(|| std::io::ErrorKind::NotFound.into()))
+}
+
+/// Creates a folder, or checks that an existing one belongs to this user alone.
+fn make_private(folder: &Path) -> std::io::Result<()> {
+    match std::fs::DirBuilder::new().mode(0o700).create(folder) {
         Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => return Err(error),
         _ => {}
     }
-    let metadata = std::fs::symlink_metadata(&folder)?;
-    let is_own = metadata.is_dir() && metadata.uid() == geteuid().as_raw();
-    if !is_own || metadata.mode() & 0o077 != 0 {
-        let problem = format!("{} is accessible to other users", folder.display());
-        return Err(std::io::Error::other(problem));
-    }
-    Ok(folder)
+    let metadata = std::fs::symlink_metadata(folder)?;
+    let problem = match () {
+        () if !metadata.is_dir() => "it is not a folder",
+        () if metadata.uid() != geteuid().as_raw() => "it belongs to another user",
+        () if metadata.mode() & 0o077 != 0 => "it is accessible to other users",
+        () => return Ok(()),
+    };
+    Err(std::io::Error::other(problem))
 }
 
 #[cfg(test)]
@@ -79,5 +100,23 @@ mod tests {
         // Each shell also searches the folder in which the other creates its sockets.
         assert!(without.contains(&with[0]) && with.contains(&without[0]));
         assert_ne!(with[0], without[0]);
+    }
+
+    #[test]
+    fn a_folder_that_is_not_private_is_passed_over() {
+        let folder = tempfile::tempdir().unwrap();
+        let (open, own) = (folder.path().join("open"), folder.path().join("own"));
+        std::fs::create_dir(&open).unwrap();
+        let others = std::os::unix::fs::PermissionsExt::from_mode(0o777);
+        std::fs::set_permissions(&open, others).unwrap();
+        let chosen = first_private_folder(vec![open.clone(), own.clone()]);
+        assert_eq!(chosen.unwrap(), own);
+        let problem = first_private_folder(vec![open]).unwrap_err();
+        assert!(
+            problem
+                .to_string()
+                .ends_with("it is accessible to other users"),
+            "{problem}"
+        );
     }
 }
