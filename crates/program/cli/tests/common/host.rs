@@ -80,6 +80,15 @@ impl TestHost {
         command
     }
 
+    /// The guard processes on this host.
+    pub fn guards(&self) -> Vec<u32> {
+        let folder = format!("SWEETSPOT_SIM={}\0", self.folder.display());
+        processes_with(|command, environment| {
+            let is_guard = command.split(|byte| *byte == 0).nth(1) == Some(b"guard");
+            is_guard && String::from_utf8_lossy(environment).contains(&folder)
+        })
+    }
+
     /// The program `sweetspot` on this host.
     pub fn sweetspot(&self) -> Command {
         self.command(env!("CARGO_BIN_EXE_sweetspot"))
@@ -91,6 +100,17 @@ impl Drop for TestHost {
         drop(self.stdin.take());
         let _ = self.keeper.wait();
     }
+}
+
+/// The processes with such a command line and environment.
+pub fn processes_with(is_wanted: impl Fn(&[u8], &[u8]) -> bool) -> Vec<u32> {
+    let processes = std::fs::read_dir("/proc").expect("a list").flatten();
+    let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    pids.filter(|pid: &u32| {
+        let read = |file| std::fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
+        is_wanted(&read("cmdline"), &read("environ"))
+    })
+    .collect()
 }
 
 /// Calls a function for the numbers 0 to `KILLS`, or to `default` without that variable, on four hosts at a time.

@@ -62,20 +62,6 @@ struct Outcome {
     restored_after: Option<Duration>,
 }
 
-/// The guard processes on a simulated host.
-fn guards(served: &ServedHost) -> Vec<u32> {
-    let folder = format!("SWEETSPOT_SIM={}\0", served.host.folder().display());
-    let processes = std::fs::read_dir("/proc").unwrap().flatten();
-    let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    pids.filter(|pid| {
-        let read = |file| std::fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
-        let command = read("cmdline");
-        let is_guard = command.split(|byte| *byte == 0).nth(1) == Some(b"guard");
-        is_guard && String::from_utf8_lossy(&read("environ")).contains(&folder)
-    })
-    .collect()
-}
-
 /// Starts a run that lasts until its input is closed.
 fn start_run(served: &ServedHost, victims: Victims) -> Child {
     let mut client = match victims.has_service {
@@ -102,9 +88,9 @@ fn wait_for_moment(served: &ServedHost, victims: Victims, seed: Seed) -> Option<
         std::thread::sleep(Duration::from_secs_f64(0.3 * moment * moment));
     }
     if victims.guard {
-        wait_for("the guard", || !guards(served).is_empty());
+        wait_for("the guard", || !served.host.guards().is_empty());
     }
-    guards(served).pop()
+    served.host.guards().pop()
 }
 
 fn kill_once(host: &RestartedService, number: u64) -> Outcome {
@@ -205,7 +191,7 @@ fn wait_until_restored(
             last_changed = Instant::now();
         }
         // A process that is left could change the settings again.
-        is_restored && client.try_wait().unwrap().is_some() && guards(served).is_empty()
+        is_restored && client.try_wait().unwrap().is_some() && served.host.guards().is_empty()
     });
     last_changed.saturating_duration_since(killed)
 }
