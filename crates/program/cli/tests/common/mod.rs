@@ -14,6 +14,14 @@ pub fn program() -> Command {
     command
 }
 
+/// The program with a limit on its resources, in the words of `prlimit`.
+pub fn limited(limit: &str) -> Command {
+    let mut command = Command::new("prlimit");
+    command.args([limit, "--", env!("CARGO_BIN_EXE_sweetspot")]);
+    command.env("XDG_CONFIG_HOME", NO_CONFIG);
+    command
+}
+
 pub fn sweetspot(folder: &Path, args: &[&str]) -> Output {
     program()
         .args(args)

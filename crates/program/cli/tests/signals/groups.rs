@@ -170,4 +170,7 @@ fn a_second_signal_does_not_wait_for_a_stopped_guard() {
         Some(128 + 15)
     );
     wait_until("everything has ended", || running(&marker) == 0);
+    let shared = Host::open(host.folder()).unwrap();
+    let cap = || shared.gpus()[0].with_gpu(|gpu| gpu.power_cap().get());
+    wait_until("the cap is restored", || cap().unwrap() == 250.0);
 }
