@@ -20,6 +20,9 @@ const DURING: (f64, Option<f64>) = (160.0, Some(1200.0));
 /// The longest time after a kill, or after the restart of the service, until the settings are restored.
 const LONGEST_RESTORE: Duration = Duration::from_secs(5);
 
+/// The service obeys requests within this time, on a busy machine.
+const LATE_REQUEST: Duration = Duration::from_millis(300);
+
 /// What is killed, and whether the service is used; without it root runs the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Victims {
@@ -190,8 +193,10 @@ fn wait_until_restored(
         if !is_restored {
             last_changed = Instant::now();
         }
-        // A process that is left could change the settings again.
-        is_restored && client.try_wait().unwrap().is_some() && served.host.guards().is_empty()
+        // A process that is left could change the settings again, and the service may still be about to obey a request
+        // that a dead guard has sent.
+        let is_over = client.try_wait().unwrap().is_some() && served.host.guards().is_empty();
+        is_restored && is_over && last_changed.elapsed() > LATE_REQUEST
     });
     last_changed.saturating_duration_since(killed)
 }
