@@ -26,6 +26,7 @@ pub mod api;
 pub mod client;
 pub mod counters;
 pub mod gpus;
+pub mod jobs;
 mod leased;
 pub mod meter;
 mod metrics;

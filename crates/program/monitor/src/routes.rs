@@ -9,6 +9,7 @@ use sweetspot_service::zeusd::{Request, Response};
 
 use crate::access::Asker;
 use crate::counters::CounterError;
+use crate::jobs::JobProcess;
 use crate::metrics::metrics;
 use crate::page::{PAGE, PAGE_HEADERS};
 use crate::state::{State, unix_seconds};
@@ -133,8 +134,10 @@ fn report_job(state: &mut State, asker: Asker, request: &Request) -> Result<Answ
     }
     let job: LiveJob = serde_json::from_slice(&request.body)
         .map_err(|error| Response::error(400, &format!("this is no job: {error}")))?;
+    let process = JobProcess::find(uid, pid);
     state
-        .report_job(uid, pid, job)
+        .jobs
+        .report(process, process.age(), job)
         .map_err(|reason| Response::error(429, reason))?;
     Ok(Answer::Now(Response::empty(200)))
 }

@@ -240,7 +240,7 @@ impl Server {
         let is_check = now >= self.next_check;
         if is_check {
             self.next_check = now + CHECK_PERIOD;
-            self.state.end_old_jobs();
+            self.state.jobs.end_old();
         }
         let (state, rules) = (&mut self.state, &self.rules);
         let mut place = 0;

@@ -4,12 +4,13 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use sweetspot_device::{HostDevice, Moment};
 use sweetspot_document::common::SchemaName;
-use sweetspot_document::live::{Live, LiveGpu, LiveJob, LiveLease};
-use sweetspot_quantity::Seconds;
+use sweetspot_document::live::{Live, LiveGpu, LiveLease};
+use sweetspot_quantity::{Seconds, Watts};
 use sweetspot_service::monitor_link::LeaseView;
 
 use crate::counters::{Counters, GpuName};
 use crate::gpus::read_gpu;
+use crate::jobs::ReportedJobs;
 use crate::leased::LeasedEnergies;
 use crate::meter::Meter;
 
@@ -18,21 +19,8 @@ use crate::meter::Meter;
 const MAX_READING_AGE: Duration = Duration::from_millis(900);
 /// The seconds of power in the figure of the live page.
 const FIGURE_SECONDS: usize = 120;
-/// The time after which a job that no longer reports is not shown.
-const MAX_JOB_AGE: Duration = Duration::from_secs(10);
-/// The most jobs of one user, and of all.
-const MAX_JOBS_OF_A_USER: usize = 32;
-const MAX_JOBS: usize = 256;
-
-/// A job as it reported itself last.
-#[derive(Debug)]
-pub struct ReportedJob {
-    /// The user whom its process belongs to, as the kernel says.
-    pub uid: u32,
-    /// The job.
-    pub job: LiveJob,
-    reported: Instant,
-}
+/// The power of a GPU whose default power cap is unknown.
+const ASSUMED_GPU_POWER: Watts = Watts::new(1500.0);
 
 /// Everything that requests are answered from.
 pub struct State {
@@ -45,11 +33,9 @@ pub struct State {
     /// The leases, as the privileged process told last.
     pub leases: Vec<LeaseView>,
     /// The jobs that report.
-    pub jobs: Vec<ReportedJob>,
+    pub jobs: ReportedJobs,
     /// Whether metrics have the names of DCGM too.
     pub dcgm_names: bool,
-    /// The energy saved by jobs that have ended, in joules.
-    pub saved_by_ended_jobs: f64,
     gpus: Vec<Box<dyn HostDevice>>,
     leased: LeasedEnergies,
     read: Option<(Instant, Vec<LiveGpu>)>,
@@ -59,7 +45,12 @@ pub struct State {
 
 impl State {
     /// Begins with GPUs that were opened for this, and a meter that reads the same.
-    pub fn new(gpus: Vec<Box<dyn HostDevice>>, meter: Meter, dcgm_names: bool) -> Self {
+    pub fn new(mut gpus: Vec<Box<dyn HostDevice>>, meter: Meter, dcgm_names: bool) -> Self {
+        let most_power = |gpu: &mut Box<dyn HostDevice>| {
+            let limits = gpu.power_limits();
+            limits.map_or(ASSUMED_GPU_POWER, |limits| limits.default)
+        };
+        let gpu_power: Watts = gpus.iter_mut().map(most_power).sum();
         let name = |gpu: &dyn HostDevice| GpuName {
             index: gpu.index(),
             uuid: gpu.descriptor().id.to_string(),
@@ -70,9 +61,8 @@ impl State {
             meter,
             counters: Counters::default(),
             leases: Vec::new(),
-            jobs: Vec::new(),
+            jobs: ReportedJobs::new(gpu_power),
             dcgm_names,
-            saved_by_ended_jobs: 0.0,
             leased: LeasedEnergies::default(),
             read: None,
             turn: None,
@@ -109,51 +99,6 @@ impl State {
     /// The energy of the GPU of a lease since the lease began; `None` where others use the GPU too.
     pub fn leased_energy(&self, lease: &LeaseView) -> Option<f64> {
         self.leased.energy(lease)
-    }
-
-    /// Stores what a job reports about itself; the user and the process are the kernel's word.
-    pub fn report_job(&mut self, uid: u32, pid: u32, mut job: LiveJob) -> Result<(), &'static str> {
-        self.end_old_jobs();
-        job.pid = pid;
-        job.user = user_name(uid);
-        job.gpus.truncate(64);
-        job.verb.truncate(32);
-        if let Some(figure) = &mut job.figure {
-            figure.points.truncate(512);
-            figure
-                .points
-                .retain(|point| point.iter().all(|value| value.is_finite()));
-        }
-        self.jobs
-            .retain(|known| (known.uid, known.job.pid) != (uid, pid));
-        let own = self.jobs.iter().filter(|job| job.uid == uid).count();
-        if own >= MAX_JOBS_OF_A_USER || self.jobs.len() >= MAX_JOBS {
-            return Err("too many jobs report: this one is not shown");
-        }
-        self.jobs.push(ReportedJob {
-            uid,
-            job,
-            reported: Instant::now(),
-        });
-        Ok(())
-    }
-
-    /// The energy that all jobs have saved, in joules, those that have ended included.
-    pub fn saved_energy(&self) -> f64 {
-        let running = self.jobs.iter().filter_map(|one| one.job.saved_energy_j);
-        self.saved_by_ended_jobs + running.sum::<f64>()
-    }
-
-    /// Removes jobs that no longer report.
-    pub fn end_old_jobs(&mut self) {
-        let saved = &mut self.saved_by_ended_jobs;
-        self.jobs.retain(|job| {
-            let is_new = job.reported.elapsed() < MAX_JOB_AGE;
-            if !is_new {
-                *saved += job.job.saved_energy_j.unwrap_or(0.0);
-            }
-            is_new
-        });
     }
 
     /// The state of all GPUs, at most a second old.
@@ -193,7 +138,7 @@ impl State {
 
     /// What happens on the machine now.
     pub fn live(&mut self) -> Live {
-        self.end_old_jobs();
+        self.jobs.end_old();
         let gpus = self.gpus();
         let lease = |lease: &LeaseView| LiveLease {
             gpu: lease.device.to_string(),
@@ -214,7 +159,7 @@ impl State {
             unix_s: unix_seconds(),
             host: host_name(),
             leases: self.leases.iter().map(lease).collect(),
-            jobs: self.jobs.iter().map(|job| job.job.clone()).collect(),
+            jobs: self.jobs.jobs().into_iter().cloned().collect(),
             gpus,
         }
     }
