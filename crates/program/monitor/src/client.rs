@@ -13,6 +13,7 @@ use sweetspot_service::zeusd::{RequestReader, Response};
 
 use crate::access::{Asker, TcpRules};
 use crate::routes::{Answer, answer, counter_response, energies_response};
+use crate::sample_stream::SampleStream;
 use crate::state::State;
 use crate::timeline::Total;
 
@@ -89,6 +90,8 @@ pub struct Client {
     unsent: VecDeque<u8>,
     /// What is sent once the energies at a moment are known.
     awaited: Option<Awaited>,
+    /// What is sent page by page, as fast as the client reads.
+    samples: Option<SampleStream>,
     partial_since: Option<Instant>,
     unsent_since: Option<Instant>,
     /// When the client last sent something.
@@ -128,6 +131,7 @@ impl Client {
             reader: RequestReader::new(),
             unsent: VecDeque::new(),
             awaited: None,
+            samples: None,
             partial_since: None,
             unsent_since: None,
             used: Instant::now(),
@@ -153,6 +157,7 @@ impl Client {
         !self.is_closing
             && !self.is_at_end
             && self.awaited.is_none()
+            && self.samples.is_none()
             && self.unsent.len() <= MAX_UNSENT
             && self.reader.room() > 0
     }
@@ -179,13 +184,17 @@ impl Client {
     pub fn serve(&mut self, state: &mut State, rules: &TcpRules) -> io::Result<()> {
         self.read()?;
         self.answer_all(state, rules);
-        self.is_closing |= self.is_at_end && !self.has_waiting && self.awaited.is_none();
-        let is_partial = self.reader.is_partial() && !self.has_waiting && self.awaited.is_none();
+        self.add_page(state);
+        let is_answered = !self.has_waiting && self.awaited.is_none() && self.samples.is_none();
+        self.is_closing |= self.is_at_end && is_answered;
+        let is_partial = self.reader.is_partial() && is_answered;
         self.partial_since = match is_partial {
             true => self.partial_since.or_else(|| Some(Instant::now())),
             false => None,
         };
         self.send()?;
+        // The next page follows in the next turn, after other clients have had theirs.
+        self.has_waiting |= self.samples.is_some() && self.unsent.is_empty();
         match self.is_closing && self.unsent.is_empty() {
             true => Err(io::ErrorKind::ConnectionAborted.into()),
             false => Ok(()),
@@ -207,6 +216,29 @@ impl Client {
             self.respond(&response);
             self.has_waiting = true;
         }
+    }
+
+    /// Adds the next page of a stream once the client has read most of those before. The connection is closed after the
+    /// last one.
+    fn add_page(&mut self, state: &State) {
+        let Some(samples) = &mut self.samples else {
+            return;
+        };
+        if self.unsent.len() > MAX_UNSENT {
+            return;
+        }
+        match samples.next_page(state) {
+            Some(page) => self.unsent.extend(page),
+            None => {
+                self.samples = None;
+                self.is_closing = true;
+            }
+        }
+    }
+
+    /// The number of bytes that the client has not read yet.
+    pub fn unsent_bytes(&self) -> usize {
+        self.unsent.len()
     }
 
     /// Reads once, as much as there is space for.
@@ -232,7 +264,7 @@ impl Client {
     fn answer_all(&mut self, state: &mut State, rules: &TcpRules) {
         self.has_waiting = false;
         for number in 0.. {
-            if self.is_closing || self.awaited.is_some() {
+            if self.is_closing || self.awaited.is_some() || self.samples.is_some() {
                 return;
             }
             if self.unsent.len() > MAX_UNSENT {
@@ -274,6 +306,10 @@ impl Client {
                             });
                         }
                     }
+                }
+                Answer::Samples(samples) => {
+                    self.unsent.extend(samples.head());
+                    self.samples = Some(samples);
                 }
                 Answer::Energies { at, received } => {
                     self.awaited = Some(Awaited {

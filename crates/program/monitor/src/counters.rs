@@ -82,6 +82,11 @@ impl Counter {
     pub fn span(&self) -> (Moment, Option<Moment>) {
         (self.start.at, self.stop.as_ref().map(|stop| stop.at))
     }
+
+    /// The wall-clock time at which it was started, in seconds since 1970.
+    pub const fn started_unix_s(&self) -> f64 {
+        self.started_unix_s
+    }
 }
 
 /// A GPU as documents name it.

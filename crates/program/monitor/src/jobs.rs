@@ -24,7 +24,7 @@ const MAX_GPUS: usize = 64;
 /// The ticks in a second that the files of /proc count in, on x86-64 and aarch64.
 const TICKS_PER_SECOND: f64 = 100.0;
 /// The most points of a figure.
-const MAX_POINTS: usize = 512;
+const MAX_POINTS: usize = 256;
 
 /// The process that reports a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -226,7 +226,7 @@ mod tests {
         assert_eq!(job.verb, "aé漢🙂".repeat(8));
         assert_eq!(job.phase.unwrap(), "aé漢🙂".repeat(30));
         assert_eq!((job.gpus.len(), job.gpus[0].chars().count()), (64, 120));
-        assert_eq!(job.figure.unwrap().points.len(), 512);
+        assert_eq!(job.figure.unwrap().points.len(), 256);
     }
 
     #[test]

@@ -32,6 +32,7 @@ pub mod meter;
 mod metrics;
 pub mod page;
 pub mod routes;
+pub mod sample_stream;
 pub mod samples;
 pub mod server;
 mod start;

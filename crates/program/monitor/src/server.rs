@@ -1,5 +1,6 @@
 //! The loop that serves all clients: one thread, nothing in it waits for a client.
 
+use std::collections::HashMap;
 use std::io;
 use std::net::TcpListener;
 use std::os::fd::{AsFd, OwnedFd};
@@ -20,6 +21,9 @@ const MAX_CLIENTS_OF_A_USER: usize = 256;
 const MAX_TCP_CLIENTS: usize = 256;
 /// The most connections of all.
 const MAX_CLIENTS: usize = 1536;
+/// The most bytes of answers that the clients of one user, or those of TCP, may leave unread together. A single answer can
+/// have some hundred kilobytes, and a client has ten seconds to read some of it.
+const MAX_UNREAD_OF_A_USER: usize = 32 << 20;
 /// The most clients that are taken in one turn.
 const TAKEN_PER_TURN: usize = 64;
 /// The longest wait, after which stuck clients are looked for.
@@ -244,6 +248,7 @@ impl Server {
         }
         let (state, rules) = (&mut self.state, &self.rules);
         let mut place = 0;
+        let mut unread: HashMap<Option<u32>, usize> = HashMap::new();
         self.clients.retain_mut(|client| {
             // A client that was removed or added meanwhile shifts the places; being served for nothing does no harm.
             let is_ready = ready.get(place).copied().unwrap_or(true);
@@ -253,7 +258,13 @@ impl Server {
             {
                 return false;
             }
-            !(is_check && client.is_stuck(now))
+            let user = match client.asker {
+                Asker::Local { uid, .. } => Some(uid),
+                Asker::Remote => None,
+            };
+            let unread = unread.entry(user).or_default();
+            *unread += client.unsent_bytes();
+            *unread <= MAX_UNREAD_OF_A_USER && !(is_check && client.is_stuck(now))
         });
     }
 }

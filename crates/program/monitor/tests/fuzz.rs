@@ -225,6 +225,13 @@ fn no_request_makes_it_panic() {
                     assert!(!response.to_bytes().is_empty());
                 }
                 Answer::Counter { uid, .. } => assert_eq!(uid, 1000),
+                Answer::Samples(mut stream) => {
+                    let mut sent = stream.head();
+                    while let Some(page) = stream.next_page(&state) {
+                        sent.extend(page);
+                    }
+                    assert!(sent.starts_with(b"HTTP/1.1 200 OK"));
+                }
                 Answer::Energies { .. } => assert_eq!(request.path, "/energy"),
             }
             answered += 1;
