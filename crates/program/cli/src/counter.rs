@@ -191,7 +191,26 @@ fn counter_text(counter: &Value) -> String {
             .map_or_else(|| "unknown".to_owned(), |energy| format!("{energy:.1} J"));
         text += &format!("GPU {}:       {energy}\n", device["index"]);
     }
+    if let Some(line) = processors_text(counter) {
+        text += &line;
+    }
     text
+}
+
+/// The energy of all processors of a counter in a line; `None` where it has none.
+fn processors_text(counter: &Value) -> Option<String> {
+    let parts = counter["processors"].as_array()?;
+    let sum = |value: &dyn Fn(&Value) -> Option<f64>| -> Option<f64> {
+        parts.iter().map(value).sum::<Option<f64>>()
+    };
+    let bound = |place: usize| sum(&|part| part["interval95_j"][place].as_f64());
+    let energy = sum(&|part| part["energy_j"].as_f64())
+        .zip(bound(0).zip(bound(1)))
+        .map_or_else(
+            || "unknown".to_owned(),
+            |(energy, (low, high))| format!("{energy:.1} J (within {low:.1} to {high:.1} J)"),
+        );
+    Some(format!("Processors:  {energy}\n"))
 }
 
 /// Runs the measuring process of the service.

@@ -67,6 +67,8 @@ struct Awaited {
     what: AwaitedDocument,
     /// Whether the connection is closed after it.
     close: bool,
+    /// The energies of the GPUs, if the answer still waits for a reading of the processors.
+    totals: Option<Vec<Total>>,
 }
 
 /// A document that is sent once the energies at a moment are known.
@@ -84,6 +86,8 @@ pub struct Client {
     stream: Stream,
     /// Who has connected.
     pub asker: Asker,
+    /// Whether the policy lets the user read the energy of the processors.
+    may_read_processors: bool,
     /// The local address of a TCP connection.
     local: Option<SocketAddr>,
     reader: RequestReader,
@@ -103,7 +107,7 @@ pub struct Client {
 
 impl Client {
     /// Takes a client of the Unix socket with the bytes that were read from it. The kernel says who it is.
-    pub fn local(stream: UnixStream, bytes: &[u8]) -> io::Result<Self> {
+    pub fn local(stream: UnixStream, bytes: &[u8], may_read_processors: bool) -> io::Result<Self> {
         stream.set_nonblocking(true)?;
         let peer = rustix::net::sockopt::socket_peercred(&stream)?;
         let asker = Asker::Local {
@@ -111,6 +115,7 @@ impl Client {
             pid: peer.pid.as_raw_nonzero().get() as u32,
         };
         let mut client = Self::new(Stream::Unix(stream), asker, None);
+        client.may_read_processors = may_read_processors;
         client.reader.push(bytes);
         client.has_waiting = !bytes.is_empty();
         Ok(client)
@@ -127,6 +132,7 @@ impl Client {
         Self {
             stream,
             asker,
+            may_read_processors: false,
             local,
             reader: RequestReader::new(),
             unsent: VecDeque::new(),
@@ -203,19 +209,36 @@ impl Client {
 
     /// Answers the request that waited for the energies at a moment.
     pub fn resolve(&mut self, state: &State, at: Moment, totals: &[Total]) {
-        if let Some(awaited) = self.awaited.take_if(|awaited| awaited.at == at) {
-            let mut response = match awaited.what {
-                AwaitedDocument::Counter { uid, name } => {
-                    counter_response(state, uid, &name, at, totals)
-                }
-                AwaitedDocument::Energies { received } => {
-                    energies_response(state, at, received, totals)
-                }
-            };
-            response.close |= awaited.close;
-            self.respond(&response);
-            self.has_waiting = true;
+        if let Some(awaited) = self.awaited.as_mut().filter(|awaited| awaited.at == at) {
+            awaited.totals = Some(totals.to_vec());
+            self.resolve_processors(state);
         }
+    }
+
+    /// Answers the request whose energies are known, unless it waits for a reading of the processors.
+    pub fn resolve_processors(&mut self, state: &State) {
+        let may_read = self.may_read_processors;
+        let is_known = |awaited: &mut Awaited| {
+            let is_counter = matches!(awaited.what, AwaitedDocument::Counter { .. });
+            let waits = may_read && is_counter;
+            awaited.totals.is_some()
+                && !(waits && state.processors.is_awaited(awaited.at, state.meter.now()))
+        };
+        let Some(awaited) = self.awaited.take_if(is_known) else {
+            return;
+        };
+        let totals = awaited.totals.unwrap_or_default();
+        let mut response = match awaited.what {
+            AwaitedDocument::Counter { uid, name } => {
+                counter_response(state, uid, &name, awaited.at, &totals, may_read)
+            }
+            AwaitedDocument::Energies { received } => {
+                energies_response(state, awaited.at, received, &totals)
+            }
+        };
+        response.close |= awaited.close;
+        self.respond(&response);
+        self.has_waiting = true;
     }
 
     /// Adds the next page of a stream once the client has read most of those before. The connection is closed after the
@@ -290,22 +313,19 @@ impl Client {
             }
             match answer(state, self.asker, &request) {
                 Answer::Now(response) => self.respond(&response),
-                // The energies at the stop of a counter may be known already.
                 Answer::Counter { uid, name, at } => {
-                    match state.counters.document(uid, &name, &state.names, None) {
-                        Ok(known) if known.energy_j.is_some() => {
-                            let mut response = counter_response(state, uid, &name, at, &[]);
-                            response.close |= request.close;
-                            self.respond(&response);
-                        }
-                        _ => {
-                            self.awaited = Some(Awaited {
-                                at,
-                                what: AwaitedDocument::Counter { uid, name },
-                                close: request.close,
-                            });
-                        }
-                    }
+                    // The energies at the stop of a counter may be known already.
+                    let known = state
+                        .counters
+                        .document(uid, &name, &state.names, None, None);
+                    let is_known = known.is_ok_and(|known| known.energy_j.is_some());
+                    self.awaited = Some(Awaited {
+                        at,
+                        what: AwaitedDocument::Counter { uid, name },
+                        close: request.close,
+                        totals: is_known.then(Vec::new),
+                    });
+                    self.resolve_processors(state);
                 }
                 Answer::Samples(samples) => {
                     self.unsent.extend(samples.head());
@@ -316,6 +336,7 @@ impl Client {
                         at,
                         what: AwaitedDocument::Energies { received },
                         close: request.close,
+                        totals: None,
                     });
                 }
             }

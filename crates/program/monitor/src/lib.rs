@@ -31,6 +31,7 @@ mod leased;
 pub mod meter;
 mod metrics;
 pub mod page;
+pub mod processors;
 pub mod routes;
 pub mod sample_stream;
 pub mod samples;

@@ -264,10 +264,13 @@ pub fn counter_response(
     name: &str,
     at: Moment,
     totals: &[Total],
+    may_read_processors: bool,
 ) -> Response {
+    let processors = may_read_processors.then_some(&state.processors);
+    let now = Some((at, totals));
     let document = state
         .counters
-        .document(uid, name, &state.names, Some((at, totals)));
+        .document(uid, name, &state.names, now, processors);
     let document = document.map_err(|error| Response::error(error.status(), &error.to_string()));
     document
         .and_then(|document| json_of(&document))

@@ -88,6 +88,9 @@ impl Server {
             if ready.meter {
                 self.resolve();
             }
+            for client in &mut self.clients {
+                client.resolve_processors(&self.state);
+            }
             self.serve_clients(&ready.clients);
             self.state.end_turn();
         }
@@ -172,13 +175,17 @@ impl Server {
                 self.rules.token = token;
                 self.listeners.push(TcpListener::from(socket));
             }
-            (MonitorMessage::Client { .. }, Some(socket)) => {
-                match Client::local(socket.into(), &received.bytes) {
-                    Ok(client) => self.add(client),
-                    Err(error) => tracing::debug!(%error, "a client was refused"),
-                }
-            }
+            (
+                MonitorMessage::Client {
+                    may_read_processors,
+                },
+                Some(socket),
+            ) => match Client::local(socket.into(), &received.bytes, may_read_processors) {
+                Ok(client) => self.add(client),
+                Err(error) => tracing::debug!(%error, "a client was refused"),
+            },
             (MonitorMessage::Leases(leases), None) => self.state.set_leases(leases),
+            (MonitorMessage::Processors(reading), None) => self.state.add_processors(reading),
             (message, _) => tracing::warn!(?message, "an unexpected message"),
         }
     }

@@ -6,13 +6,14 @@ use sweetspot_device::{HostDevice, Moment};
 use sweetspot_document::common::SchemaName;
 use sweetspot_document::live::{Live, LiveGpu, LiveLease};
 use sweetspot_quantity::{Seconds, Watts};
-use sweetspot_service::monitor_link::LeaseView;
+use sweetspot_service::monitor_link::{LeaseView, ProcessorReading};
 
 use crate::counters::{Counters, GpuName};
 use crate::gpus::read_gpu;
 use crate::jobs::ReportedJobs;
 use crate::leased::LeasedEnergies;
 use crate::meter::Meter;
+use crate::processors::Processors;
 
 /// The age up to which the readings of GPUs are given to further clients, so that many clients do not make the driver
 /// busy.
@@ -30,6 +31,8 @@ pub struct State {
     pub counters: Counters,
     /// The names of all GPUs.
     pub names: Vec<GpuName>,
+    /// The energy of the processors, as the privileged process has read it.
+    pub processors: Processors,
     /// The leases, as the privileged process told last.
     pub leases: Vec<LeaseView>,
     /// The jobs that report.
@@ -60,6 +63,7 @@ impl State {
             gpus,
             meter,
             counters: Counters::default(),
+            processors: Processors::default(),
             leases: Vec::new(),
             jobs: ReportedJobs::new(gpu_power),
             dcgm_names,
@@ -94,6 +98,12 @@ impl State {
         self.leased
             .update(&leases, &self.gpus, &self.names, &totals);
         self.leases = leases;
+    }
+
+    /// Takes over a reading of the processors' energy.
+    pub fn add_processors(&mut self, reading: ProcessorReading) {
+        self.processors.add(reading);
+        self.counters.resolve_processors(&self.processors);
     }
 
     /// The energy of the GPU of a lease since the lease began; `None` where others use the GPU too.
