@@ -23,6 +23,8 @@ const MAX_VERB: usize = 32;
 const MAX_GPUS: usize = 64;
 /// The ticks in a second that the files of /proc count in, on x86-64 and aarch64.
 const TICKS_PER_SECOND: f64 = 100.0;
+/// The age of a process is known in steps, and its GPUs may for a moment draw more than their cap.
+const AGE_SLACK: Seconds = Seconds::new(1.0);
 /// The most points of a figure.
 const MAX_POINTS: usize = 256;
 
@@ -117,7 +119,7 @@ impl ReportedJobs {
         bound_report(&mut job);
         job.pid = process.pid;
         job.user = crate::state::user_name(process.uid);
-        let most = (self.gpu_power * age).get();
+        let most = (self.gpu_power * (age + AGE_SLACK)).get();
         if job.saved_energy_j.is_some_and(|saved| saved.abs() > most) {
             job.saved_energy_j = None;
             job.saved_money = None;
