@@ -1,5 +1,6 @@
 //! Everything that requests are answered from.
 
+use std::collections::VecDeque;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use sweetspot_device::{HostDevice, Moment};
@@ -42,6 +43,8 @@ pub struct State {
     gpus: Vec<Box<dyn HostDevice>>,
     leased: LeasedEnergies,
     read: Option<(Instant, Vec<LiveGpu>)>,
+    /// The core clocks of each GPU that were read for somebody who looks, in MHz.
+    clocks: Vec<VecDeque<(Instant, f64)>>,
     /// The moment at which requests of this turn take effect, once one needs it.
     turn: Option<Moment>,
 }
@@ -59,6 +62,7 @@ impl State {
             uuid: gpu.descriptor().id.to_string(),
         };
         Self {
+            clocks: vec![VecDeque::new(); gpus.len()],
             names: gpus.iter().map(|gpu| name(gpu.as_ref())).collect(),
             gpus,
             meter,
@@ -140,6 +144,9 @@ impl State {
                 .iter()
                 .map(|(_, power)| (f64::from(*power) * 10.0).round() / 10.0);
             one.recent_power_w = rounded.collect();
+            if let Some(clocks) = self.clocks.get_mut(place) {
+                one.recent_core_clock_mhz = recent_clocks(clocks, one.core_clock_mhz);
+            }
             live.push(one);
         }
         self.read = Some((Instant::now(), live.clone()));
@@ -181,6 +188,22 @@ impl State {
     }
 }
 
+/// Adds a clock that was read just now to those of a GPU, and returns those of the figure.
+fn recent_clocks(clocks: &mut VecDeque<(Instant, f64)>, read: Option<f64>) -> Vec<[f64; 2]> {
+    let now = Instant::now();
+    clocks.extend(read.map(|clock| (now, clock)));
+    let age = |at: Instant| now.saturating_duration_since(at).as_secs_f64();
+    while clocks
+        .front()
+        .is_some_and(|(at, _)| age(*at) > FIGURE_SECONDS as f64)
+    {
+        clocks.pop_front();
+    }
+    let rounded = |value: f64| (value * 10.0).round() / 10.0;
+    let shown = clocks.iter().map(|(at, clock)| [rounded(age(*at)), *clock]);
+    shown.collect()
+}
+
 /// The wall-clock time in seconds since 1970.
 pub fn unix_seconds() -> f64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
@@ -217,5 +240,23 @@ pub fn settings_in_words(settings: &sweetspot_device::Settings) -> String {
     match all.is_empty() {
         true => "nothing changed".to_owned(),
         false => all.join(", "),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clocks_of_the_last_two_minutes_are_shown() {
+        let mut clocks = VecDeque::new();
+        let before = |seconds| Instant::now().checked_sub(Duration::from_secs(seconds));
+        clocks.extend([300, 60].map(|seconds| (before(seconds).unwrap(), 900.0)));
+        assert_eq!(
+            recent_clocks(&mut clocks, Some(1500.0)),
+            [[60.0, 900.0], [0.0, 1500.0]]
+        );
+        // A GPU that cannot tell its clock keeps the ones before.
+        assert_eq!(recent_clocks(&mut clocks, None).len(), 2);
     }
 }
