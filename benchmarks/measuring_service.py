@@ -203,18 +203,28 @@ def measure(program, seconds):
         idle_memory = memory_mb(monitor)
         print(f"idle, {GPUS} GPUs: {idle:.3%} of a core, the same calls alone {empty:.3%}, beyond them {idle - empty:.3%}; {idle_memory:.1f} MB")
         print("    " + ", ".join(f"{name.removeprefix('nvmlDevice')} {count}" for name, count in calls.items()), flush=True)
-        results = {}
+        results, memories, ended = {}, [idle_memory], threading.Event()
+
+        def watch_memory():
+            while not ended.wait(seconds / 10):
+                memories.append(memory_mb(monitor))
+
+        watcher = threading.Thread(target=watch_memory)
         clients = [threading.Thread(target=client, args=(path, number, seconds, results)) for number in range(CLIENTS)]
         calls, before, begun = library.calls(), cpu_s(monitor), time.monotonic()
+        watcher.start()
         for one in clients:
             one.start()
             time.sleep(0.002)
         for one in clients:
             one.join()
+        ended.set()
+        watcher.join()
         busy = (cpu_s(monitor) - before) / (time.monotonic() - begun)
         reads = {name: library.calls()[name] - calls[name] for name in ("nvmlDeviceGetTotalEnergyConsumption", "nvmlDeviceGetSamples")}
         errors = [abs(parts / whole - 1) for parts, whole in results.values()]
         print(f"{len(results)} of {CLIENTS} clients, {COUNTERS} counters each: {busy:.2%} of a core, {memory_mb(monitor):.1f} MB")
+        print("    memory before and meanwhile: " + " ".join(f"{memory:.1f}" for memory in memories) + " MB")
         print("    " + ", ".join(f"{name.removeprefix('nvmlDevice')} {count}" for name, count in reads.items()))
         print(f"    nine counters in a row against one over all: at most {max(errors):.3%} apart, mean {sum(errors) / len(errors):.3%}", flush=True)
     finally:

@@ -22,6 +22,9 @@ impl Service<'_> {
         if let Some(monitor) = &mut self.monitor {
             monitor.check();
             monitor.publish(views);
+            if let Some(reading) = self.processors.read() {
+                monitor.publish_processors(reading);
+            }
         }
     }
 

@@ -28,6 +28,7 @@ mod notify;
 pub mod ownership;
 pub mod policy;
 pub mod privileges;
+mod processor_energy;
 mod rate;
 mod releases;
 mod requests;

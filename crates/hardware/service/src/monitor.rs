@@ -14,7 +14,9 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::time::Timespec;
 
-use crate::monitor_link::{LeaseView, MonitorMessage, connect_link, link_pair, send_message};
+use crate::monitor_link::{
+    LeaseView, MonitorMessage, ProcessorReading, connect_link, link_pair, send_message,
+};
 use crate::privileges::User;
 
 /// The account of the measuring process; where it does not exist, that of `nobody`.
@@ -149,8 +151,18 @@ impl Monitor {
 
     /// Tells the measuring process which leases there are. It does not matter if a message is lost.
     pub fn publish(&self, leases: Vec<LeaseView>) {
+        self.send(&MonitorMessage::Leases(leases));
+    }
+
+    /// Tells the measuring process the energy of the processors.
+    pub fn publish_processors(&self, reading: ProcessorReading) {
+        self.send(&MonitorMessage::Processors(reading));
+    }
+
+    /// Sends a message that may be lost.
+    fn send(&self, message: &MonitorMessage) {
         if let Some((_, link)) = &self.running {
-            let _ = send_message(link, &MonitorMessage::Leases(leases), &[], None);
+            let _ = send_message(link, message, &[], None);
         }
     }
 }

@@ -16,8 +16,9 @@ use rustix::net::{
     recvmsg, sendmsg, socket_with, socketpair,
 };
 use serde::{Deserialize, Serialize};
-use sweetspot_device::{DeviceId, Settings};
+use sweetspot_device::{DeviceId, Moment, Settings};
 use sweetspot_guard::LeaseKind;
+use sweetspot_quantity::Joules;
 
 /// The most bytes of a message.
 const MAX_MESSAGE: usize = 96 << 10;
@@ -39,6 +40,28 @@ pub enum MonitorMessage {
     },
     /// All leases.
     Leases(Vec<LeaseView>),
+    /// The energy counters of the processors, which only root can read.
+    Processors(ProcessorReading),
+}
+
+/// The energy counters of the processors at a moment.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ProcessorReading {
+    /// The moment on the monotonic clock, which all processes of the machine share.
+    pub at: Moment,
+    /// The packages, and the memory beside them. Their energies add up to that of the host.
+    pub parts: Vec<ProcessorPart>,
+}
+
+/// The energy counter of a part of the processors.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ProcessorPart {
+    /// The name of the part, such as `package-0`.
+    pub name: String,
+    /// The name of its zone in the kernel, such as `intel-rapl:0`.
+    pub zone: String,
+    /// The energy since an arbitrary moment.
+    pub energy: Joules,
 }
 
 /// A lease as everybody may see it: without the command line of its owner.

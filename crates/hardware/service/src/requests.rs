@@ -14,6 +14,7 @@ use crate::audit::Audit;
 use crate::gpus::ServedGpu;
 use crate::monitor::Monitor;
 use crate::policy::{Account, Policy, Right};
+use crate::processor_energy::ProcessorCounters;
 use crate::zeus_backend::StreamedPower;
 
 /// A lease that the service has ended, to tell its owner why.
@@ -49,6 +50,8 @@ pub struct Service<'a> {
     pub(crate) job_accounts: HashMap<u32, Account>,
     /// The measuring process; `None` if there is none.
     pub monitor: Option<Monitor>,
+    /// The energy counters of the processors, which are read for the measuring process.
+    pub(crate) processors: ProcessorCounters,
 }
 
 impl<'a> Service<'a> {
@@ -69,6 +72,7 @@ impl<'a> Service<'a> {
             streamed: Vec::new(),
             job_accounts: HashMap::new(),
             monitor: None,
+            processors: ProcessorCounters::default(),
         }
     }
 
@@ -154,6 +158,12 @@ impl<'a> Service<'a> {
     pub fn has_rules_for(&self, account: &Account) -> bool {
         let policy = self.policy.as_ref();
         policy.is_none_or(|policy| policy.applies_to(account))
+    }
+
+    /// Whether the measuring process may tell a user the energy of the processors.
+    pub fn may_read_processors(&self, account: &Account) -> bool {
+        let policy = self.policy.as_ref();
+        policy.is_none_or(|policy| policy.may_read_processors(account))
     }
 
     /// Leases devices for a process or job, if the policy allows it and nobody else uses them.

@@ -17,6 +17,7 @@ use crate::listener::{ListenError, listen};
 use crate::monitor::{Monitor, MonitorOptions, TcpError, listen_tcp, path_argument};
 use crate::ownership::{OwnershipError, private_folder, require_root_owned};
 use crate::policy::{POLICY_FILE, Policy, PolicyError, SystemAccounts};
+use crate::processor_energy::ProcessorCounters;
 use crate::requests::Service;
 use crate::server::{ServerOptions, serve};
 
@@ -262,6 +263,7 @@ fn run(
     let gpus = ServedGpu::list(host.as_ref())?;
     let tree = HostTree::open(&files.sysfs);
     let packages = ServedGpu::list_packages(&tree);
+    let processors = ProcessorCounters::find(&tree);
     let open = device_opener(Ok(host), tree);
     let mut service =
         Service::new(Leases::new(journal, open), gpus, policy, audit).serving_packages(packages);
@@ -269,6 +271,7 @@ fn run(
         && let Some(monitor) = &files.monitor
     {
         service.monitor = Some(start_monitor(files, monitor)?);
+        service.processors = processors;
     }
     serve(&mut service, options).map_err(|problem| ServeError::System {
         what: "the service failed".to_owned(),

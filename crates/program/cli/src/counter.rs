@@ -91,6 +91,33 @@ fn read(name: &str, json: Option<&Path>, csv: Option<&Path>) -> Result<Outcome> 
     show(&documents, &counter, samples)
 }
 
+/// The time without samples at the beginning of a counter that is worth a remark, in seconds.
+const MISSING_SAMPLES: f64 = 2.0;
+
+/// Remarks about samples that the service no longer stores, for each GPU of a counter: it keeps means for six hours.
+fn missing_samples(counter: &Value, csv: &str) -> Vec<String> {
+    let time = counter["time_s"].as_f64().unwrap_or(0.0);
+    let devices = counter["devices"].as_array().cloned().unwrap_or_default();
+    let first_time = |index: &str| {
+        let mut rows = csv.lines().skip(1).map(|row| row.split(','));
+        rows.find_map(|mut row| {
+            let time = row.next()?;
+            (row.nth(1)? == index).then(|| time.parse::<f64>().ok())?
+        })
+    };
+    let note = |device: &Value| {
+        let index = device["index"].to_string();
+        match first_time(&index) {
+            None if time > MISSING_SAMPLES => Some(format!("GPU {index}: no samples are stored")),
+            Some(first) if first > MISSING_SAMPLES => Some(format!(
+                "GPU {index}: the samples begin {first:.0} s after the start of the counter; earlier ones are no longer stored"
+            )),
+            _ => None,
+        }
+    };
+    devices.iter().filter_map(note).collect()
+}
+
 fn list() -> Result<Outcome> {
     let answer = ask("GET", "/counters")?;
     let counters = answer["counters"].as_array().cloned().unwrap_or_default();
@@ -116,10 +143,13 @@ fn list() -> Result<Outcome> {
 /// Prints a counter, and writes its documents.
 fn show(documents: &Documents, counter: &Value, samples: Option<String>) -> Result<Outcome> {
     let notes = counter["notes"].as_array().cloned().unwrap_or_default();
-    let notes: Vec<String> = notes
+    let mut notes: Vec<String> = notes
         .iter()
         .filter_map(|note| note.as_str().map(str::to_owned))
         .collect();
+    if let Some(samples) = &samples {
+        notes.extend(missing_samples(counter, samples));
+    }
     let mut content = Content::default()
         .text(|| counter_text(counter))
         .notes(notes.clone())
@@ -161,7 +191,26 @@ fn counter_text(counter: &Value) -> String {
             .map_or_else(|| "unknown".to_owned(), |energy| format!("{energy:.1} J"));
         text += &format!("GPU {}:       {energy}\n", device["index"]);
     }
+    if let Some(line) = processors_text(counter) {
+        text += &line;
+    }
     text
+}
+
+/// The energy of all processors of a counter in a line; `None` where it has none.
+fn processors_text(counter: &Value) -> Option<String> {
+    let parts = counter["processors"].as_array()?;
+    let sum = |value: &dyn Fn(&Value) -> Option<f64>| -> Option<f64> {
+        parts.iter().map(value).sum::<Option<f64>>()
+    };
+    let bound = |place: usize| sum(&|part| part["interval95_j"][place].as_f64());
+    let energy = sum(&|part| part["energy_j"].as_f64())
+        .zip(bound(0).zip(bound(1)))
+        .map_or_else(
+            || "unknown".to_owned(),
+            |(energy, (low, high))| format!("{energy:.1} J (within {low:.1} to {high:.1} J)"),
+        );
+    Some(format!("Processors:  {energy}\n"))
 }
 
 /// Runs the measuring process of the service.
@@ -179,4 +228,27 @@ pub fn run_monitor(args: MonitorArgs) -> Result<Outcome> {
         }),
     })?;
     Ok(Outcome::DONE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn samples_that_are_no_longer_stored_are_noted() {
+        let counter = serde_json::json!({
+            "time_s": 9000.0,
+            "devices": [{"index": 0}, {"index": 1}, {"index": 2}],
+        });
+        let csv = "time_s,unix_s,gpu,power_w,mean_over_s\n0.01,5,0,80.00,0\n0.03,5,0,81.00,0\n400.5,405.5,1,80.00,1\n";
+        assert_eq!(
+            missing_samples(&counter, csv),
+            [
+                "GPU 1: the samples begin 400 s after the start of the counter; earlier ones are no longer stored",
+                "GPU 2: no samples are stored",
+            ]
+        );
+        let short = serde_json::json!({"time_s": 0.5, "devices": [{"index": 0}]});
+        assert!(missing_samples(&short, "time_s,unix_s,gpu,power_w,mean_over_s\n").is_empty());
+    }
 }

@@ -84,8 +84,7 @@ impl JobReporter {
         if let RunEnding::Done(result) = &run.end
             && let Some(energy) = &result.energies.job_gpus
         {
-            self.runs.push([result.time.get(), energy.value.get()]);
-            self.runs.truncate(MAX_POINTS);
+            add_run_point(&mut self.runs, [result.time.get(), energy.value.get()]);
         }
     }
 
@@ -175,6 +174,19 @@ impl JobReporter {
     }
 }
 
+/// Adds a run to the figure of a sweep. Where there are too many, every second point is left out, so that early and late
+/// runs are both shown.
+fn add_run_point(points: &mut Vec<[f64; 2]>, point: [f64; 2]) {
+    if points.len() >= MAX_POINTS {
+        let mut place = 0;
+        points.retain(|_| {
+            place += 1;
+            place % 2 == 1
+        });
+    }
+    points.push(point);
+}
+
 /// What the live page shows of a job that is tuned: its figure has the energy of an item at each tried setting.
 fn tuned_job(live: &TuneStatus) -> LiveJob {
     let mut tried: BTreeMap<u64, f64> = BTreeMap::new();
@@ -219,4 +231,21 @@ fn start_sender(socket: PathBuf) -> Option<SyncSender<LiveJob>> {
     };
     let thread = std::thread::Builder::new().name("job-reporter".to_owned());
     thread.spawn(send).ok().map(|_| sender)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_figure_of_a_long_sweep_has_its_first_and_its_newest_run() {
+        let mut points = Vec::new();
+        for run in 0..1000 {
+            add_run_point(&mut points, [f64::from(run), 1.0]);
+            assert_eq!(points[0][0], 0.0);
+            assert_eq!(points.last().unwrap()[0], f64::from(run));
+            assert!(points.len() <= MAX_POINTS);
+        }
+        assert!(points.windows(2).all(|pair| pair[0][0] < pair[1][0]));
+    }
 }

@@ -96,6 +96,11 @@ pub fn stderr_layout() -> TextLayout {
     layout(&io::stderr())
 }
 
+/// Whether standard output has colours.
+pub fn stdout_has_colours() -> bool {
+    choice().applies_to(io::stdout().is_terminal())
+}
+
 /// Whether standard error has colours.
 pub fn stderr_has_colours() -> bool {
     choice().applies_to(io::stderr().is_terminal())

@@ -31,6 +31,9 @@ pub struct Counter {
     pub average_power_w: Option<f64>,
     /// The GPUs of the counter.
     pub devices: Vec<CounterDevice>,
+    /// The processors and their memory, for users whom the policy lets read them; their energy is not part of `energy_j`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub processors: Vec<CounterProcessor>,
     /// Remarks about the reliability of the values.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
@@ -62,4 +65,19 @@ pub struct CounterDevice {
     /// How the energy was measured, such as `counter+buffer`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub method: Option<String>,
+}
+
+/// A processor package, or the memory beside it.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct CounterProcessor {
+    /// The name of the part, such as `package-0`.
+    pub name: String,
+    /// The name of its zone in the kernel, such as `intel-rapl:0`.
+    pub zone: String,
+    /// The energy of the part in joules.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub energy_j: Option<f64>,
+    /// Bounds of the energy: it is read once a second, so that a start or a stop lies between two readings.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub interval95_j: Option<[f64; 2]>,
 }

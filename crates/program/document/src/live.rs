@@ -80,6 +80,10 @@ pub struct LiveGpu {
     /// Mean powers of the last seconds in watts, one for each second, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub recent_power_w: Vec<f64>,
+    /// Core clocks of the last seconds, oldest first: how many seconds ago, and the clock in MHz. They are read only while
+    /// somebody looks.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub recent_core_clock_mhz: Vec<[f64; 2]>,
 }
 
 /// A lease of a GPU.

@@ -52,17 +52,31 @@ pub fn request(socket: &Path, method: &str, target: &str, body: &[u8]) -> Result
 
 /// The body of an answer, or the error that it states.
 fn parse_answer(answer: &[u8]) -> Result<String, ApiError> {
-    let text = String::from_utf8_lossy(answer);
     let invalid = || ApiError::System(io::Error::other("the answer is not HTTP"));
-    let (head, body) = text.split_once("\r\n\r\n").ok_or_else(invalid)?;
-    let status = head
-        .split(' ')
-        .nth(1)
-        .and_then(|status| status.parse::<u16>().ok());
+    let incomplete = || ApiError::System(io::Error::other("the answer is incomplete"));
+    let end = answer.windows(4).position(|bytes| bytes == b"\r\n\r\n");
+    let (head, body) = answer.split_at(end.ok_or_else(invalid)? + 4);
+    let head = String::from_utf8_lossy(head);
+    let status = head.split(' ').nth(1);
+    let status = status.and_then(|status| status.parse::<u16>().ok());
+    let header = |name: &str| {
+        let mut lines = head.lines().filter_map(|line| line.split_once(':'));
+        let found = lines.find(|(known, _)| known.eq_ignore_ascii_case(name));
+        found.map(|(_, value)| value.trim())
+    };
+    let body = match (header("transfer-encoding"), header("content-length")) {
+        (Some(_), _) => join_chunks(body).ok_or_else(incomplete)?,
+        (None, Some(length)) => {
+            let length = length.parse().map_err(|_| invalid())?;
+            body.get(..length).ok_or_else(incomplete)?.to_vec()
+        }
+        (None, None) => body.to_vec(),
+    };
+    let body = String::from_utf8_lossy(&body);
     match status.ok_or_else(invalid)? {
-        200 => Ok(body.to_owned()),
+        200 => Ok(body.into_owned()),
         status => {
-            let value: Option<serde_json::Value> = serde_json::from_str(body).ok();
+            let value: Option<serde_json::Value> = serde_json::from_str(&body).ok();
             let message = value.as_ref().and_then(|value| value["error"].as_str());
             let message = message.map_or_else(
                 || format!("the service answered with status {status}"),
@@ -73,5 +87,40 @@ fn parse_answer(answer: &[u8]) -> Result<String, ApiError> {
                 _ => Err(ApiError::Refused(message)),
             }
         }
+    }
+}
+
+/// The body of an answer that was sent in chunks; `None` if the last one, which is empty, is missing.
+fn join_chunks(mut bytes: &[u8]) -> Option<Vec<u8>> {
+    let mut body = Vec::with_capacity(bytes.len());
+    loop {
+        let end = bytes.windows(2).position(|two| two == b"\r\n")?;
+        let length = std::str::from_utf8(&bytes[..end]).ok()?;
+        let length = usize::from_str_radix(length.trim(), 16).ok()?;
+        if length == 0 {
+            return Some(body);
+        }
+        let rest = &bytes[end + 2..];
+        body.extend(rest.get(..length)?);
+        bytes = rest.get(length + 2..)?;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_that_was_cut_off_is_an_error() {
+        let whole = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\na,b\n\r\n3\r\n1,2\r\n0\r\n\r\n";
+        assert_eq!(parse_answer(whole.as_bytes()).unwrap(), "a,b\n1,2");
+        let plain = "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc";
+        assert_eq!(parse_answer(plain.as_bytes()).unwrap(), "abc");
+        for cut in 1..whole.len() - 4 {
+            assert!(parse_answer(&whole.as_bytes()[..cut]).is_err(), "{cut}");
+        }
+        assert!(parse_answer(&plain.as_bytes()[..plain.len() - 1]).is_err());
+        let refused = b"HTTP/1.1 404 Not Found\r\nContent-Length: 16\r\n\r\n{\"error\":\"gone\"}";
+        assert_eq!(parse_answer(refused).unwrap_err().to_string(), "gone");
     }
 }

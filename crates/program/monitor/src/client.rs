@@ -13,6 +13,7 @@ use sweetspot_service::zeusd::{RequestReader, Response};
 
 use crate::access::{Asker, TcpRules};
 use crate::routes::{Answer, answer, counter_response, energies_response};
+use crate::sample_stream::SampleStream;
 use crate::state::State;
 use crate::timeline::Total;
 
@@ -66,6 +67,8 @@ struct Awaited {
     what: AwaitedDocument,
     /// Whether the connection is closed after it.
     close: bool,
+    /// The energies of the GPUs, if the answer still waits for a reading of the processors.
+    totals: Option<Vec<Total>>,
 }
 
 /// A document that is sent once the energies at a moment are known.
@@ -83,12 +86,16 @@ pub struct Client {
     stream: Stream,
     /// Who has connected.
     pub asker: Asker,
+    /// Whether the policy lets the user read the energy of the processors.
+    may_read_processors: bool,
     /// The local address of a TCP connection.
     local: Option<SocketAddr>,
     reader: RequestReader,
     unsent: VecDeque<u8>,
     /// What is sent once the energies at a moment are known.
     awaited: Option<Awaited>,
+    /// What is sent page by page, as fast as the client reads.
+    samples: Option<SampleStream>,
     partial_since: Option<Instant>,
     unsent_since: Option<Instant>,
     /// When the client last sent something.
@@ -100,7 +107,7 @@ pub struct Client {
 
 impl Client {
     /// Takes a client of the Unix socket with the bytes that were read from it. The kernel says who it is.
-    pub fn local(stream: UnixStream, bytes: &[u8]) -> io::Result<Self> {
+    pub fn local(stream: UnixStream, bytes: &[u8], may_read_processors: bool) -> io::Result<Self> {
         stream.set_nonblocking(true)?;
         let peer = rustix::net::sockopt::socket_peercred(&stream)?;
         let asker = Asker::Local {
@@ -108,6 +115,7 @@ impl Client {
             pid: peer.pid.as_raw_nonzero().get() as u32,
         };
         let mut client = Self::new(Stream::Unix(stream), asker, None);
+        client.may_read_processors = may_read_processors;
         client.reader.push(bytes);
         client.has_waiting = !bytes.is_empty();
         Ok(client)
@@ -124,10 +132,12 @@ impl Client {
         Self {
             stream,
             asker,
+            may_read_processors: false,
             local,
             reader: RequestReader::new(),
             unsent: VecDeque::new(),
             awaited: None,
+            samples: None,
             partial_since: None,
             unsent_since: None,
             used: Instant::now(),
@@ -153,6 +163,7 @@ impl Client {
         !self.is_closing
             && !self.is_at_end
             && self.awaited.is_none()
+            && self.samples.is_none()
             && self.unsent.len() <= MAX_UNSENT
             && self.reader.room() > 0
     }
@@ -179,13 +190,17 @@ impl Client {
     pub fn serve(&mut self, state: &mut State, rules: &TcpRules) -> io::Result<()> {
         self.read()?;
         self.answer_all(state, rules);
-        self.is_closing |= self.is_at_end && !self.has_waiting && self.awaited.is_none();
-        let is_partial = self.reader.is_partial() && !self.has_waiting && self.awaited.is_none();
+        self.add_page(state);
+        let is_answered = !self.has_waiting && self.awaited.is_none() && self.samples.is_none();
+        self.is_closing |= self.is_at_end && is_answered;
+        let is_partial = self.reader.is_partial() && is_answered;
         self.partial_since = match is_partial {
             true => self.partial_since.or_else(|| Some(Instant::now())),
             false => None,
         };
         self.send()?;
+        // The next page follows in the next turn, after other clients have had theirs.
+        self.has_waiting |= self.samples.is_some() && self.unsent.is_empty();
         match self.is_closing && self.unsent.is_empty() {
             true => Err(io::ErrorKind::ConnectionAborted.into()),
             false => Ok(()),
@@ -194,19 +209,59 @@ impl Client {
 
     /// Answers the request that waited for the energies at a moment.
     pub fn resolve(&mut self, state: &State, at: Moment, totals: &[Total]) {
-        if let Some(awaited) = self.awaited.take_if(|awaited| awaited.at == at) {
-            let mut response = match awaited.what {
-                AwaitedDocument::Counter { uid, name } => {
-                    counter_response(state, uid, &name, at, totals)
-                }
-                AwaitedDocument::Energies { received } => {
-                    energies_response(state, at, received, totals)
-                }
-            };
-            response.close |= awaited.close;
-            self.respond(&response);
-            self.has_waiting = true;
+        if let Some(awaited) = self.awaited.as_mut().filter(|awaited| awaited.at == at) {
+            awaited.totals = Some(totals.to_vec());
+            self.resolve_processors(state);
         }
+    }
+
+    /// Answers the request whose energies are known, unless it waits for a reading of the processors.
+    pub fn resolve_processors(&mut self, state: &State) {
+        let may_read = self.may_read_processors;
+        let is_known = |awaited: &mut Awaited| {
+            let is_counter = matches!(awaited.what, AwaitedDocument::Counter { .. });
+            let waits = may_read && is_counter;
+            awaited.totals.is_some()
+                && !(waits && state.processors.is_awaited(awaited.at, state.meter.now()))
+        };
+        let Some(awaited) = self.awaited.take_if(is_known) else {
+            return;
+        };
+        let totals = awaited.totals.unwrap_or_default();
+        let mut response = match awaited.what {
+            AwaitedDocument::Counter { uid, name } => {
+                counter_response(state, uid, &name, awaited.at, &totals, may_read)
+            }
+            AwaitedDocument::Energies { received } => {
+                energies_response(state, awaited.at, received, &totals)
+            }
+        };
+        response.close |= awaited.close;
+        self.respond(&response);
+        self.has_waiting = true;
+    }
+
+    /// Adds the next page of a stream once the client has read most of those before. The connection is closed after the
+    /// last one.
+    fn add_page(&mut self, state: &State) {
+        let Some(samples) = &mut self.samples else {
+            return;
+        };
+        if self.unsent.len() > MAX_UNSENT {
+            return;
+        }
+        match samples.next_page(state) {
+            Some(page) => self.unsent.extend(page),
+            None => {
+                self.samples = None;
+                self.is_closing = true;
+            }
+        }
+    }
+
+    /// The number of bytes that the client has not read yet.
+    pub fn unsent_bytes(&self) -> usize {
+        self.unsent.len()
     }
 
     /// Reads once, as much as there is space for.
@@ -232,7 +287,7 @@ impl Client {
     fn answer_all(&mut self, state: &mut State, rules: &TcpRules) {
         self.has_waiting = false;
         for number in 0.. {
-            if self.is_closing || self.awaited.is_some() {
+            if self.is_closing || self.awaited.is_some() || self.samples.is_some() {
                 return;
             }
             if self.unsent.len() > MAX_UNSENT {
@@ -258,28 +313,30 @@ impl Client {
             }
             match answer(state, self.asker, &request) {
                 Answer::Now(response) => self.respond(&response),
-                // The energies at the stop of a counter may be known already.
                 Answer::Counter { uid, name, at } => {
-                    match state.counters.document(uid, &name, &state.names, None) {
-                        Ok(known) if known.energy_j.is_some() => {
-                            let mut response = counter_response(state, uid, &name, at, &[]);
-                            response.close |= request.close;
-                            self.respond(&response);
-                        }
-                        _ => {
-                            self.awaited = Some(Awaited {
-                                at,
-                                what: AwaitedDocument::Counter { uid, name },
-                                close: request.close,
-                            });
-                        }
-                    }
+                    // The energies at the stop of a counter may be known already.
+                    let known = state
+                        .counters
+                        .document(uid, &name, &state.names, None, None);
+                    let is_known = known.is_ok_and(|known| known.energy_j.is_some());
+                    self.awaited = Some(Awaited {
+                        at,
+                        what: AwaitedDocument::Counter { uid, name },
+                        close: request.close,
+                        totals: is_known.then(Vec::new),
+                    });
+                    self.resolve_processors(state);
+                }
+                Answer::Samples(samples) => {
+                    self.unsent.extend(samples.head());
+                    self.samples = Some(samples);
                 }
                 Answer::Energies { at, received } => {
                     self.awaited = Some(Awaited {
                         at,
                         what: AwaitedDocument::Energies { received },
                         close: request.close,
+                        totals: None,
                     });
                 }
             }

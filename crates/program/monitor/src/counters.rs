@@ -3,11 +3,14 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use sweetspot_device::Moment;
-use sweetspot_document::common::SchemaName;
-use sweetspot_document::counter::{Counter as Document, CounterDevice, CounterState};
+use sweetspot_document::counter::{Counter as Document, CounterState};
 use sweetspot_quantity::Seconds;
 
-use crate::timeline::{Difference, Total};
+use self::document::document;
+use crate::processors::{ProcessorMark, Processors};
+use crate::timeline::Total;
+
+mod document;
 
 /// The most counters of one user.
 pub const MAX_COUNTERS_OF_A_USER: usize = 2048;
@@ -60,11 +63,25 @@ impl CounterError {
     }
 }
 
-/// A moment that was marked, and the totals of the counter's GPUs at it once they are measured.
+/// A moment that was marked, and what is known about the energies at it.
 #[derive(Clone, Debug)]
 struct End {
     at: Moment,
+    /// The totals of the counter's GPUs, once they are measured.
     totals: Option<Vec<Total>>,
+    /// The energies of the processors, once they are read.
+    processors: Option<ProcessorMark>,
+}
+
+impl End {
+    /// A moment at which nothing is known yet.
+    const fn new(at: Moment) -> Self {
+        Self {
+            at,
+            totals: None,
+            processors: None,
+        }
+    }
 }
 
 /// A named counter.
@@ -81,6 +98,11 @@ impl Counter {
     /// The moments at which it was started and stopped.
     pub fn span(&self) -> (Moment, Option<Moment>) {
         (self.start.at, self.stop.as_ref().map(|stop| stop.at))
+    }
+
+    /// The wall-clock time at which it was started, in seconds since 1970.
+    pub const fn started_unix_s(&self) -> f64 {
+        self.started_unix_s
     }
 }
 
@@ -128,7 +150,7 @@ impl Counters {
         let counter = Counter {
             gpus,
             started_unix_s: unix_s,
-            start: End { at, totals: None },
+            start: End::new(at),
             stop: None,
         };
         self.counters.insert(key, counter);
@@ -141,7 +163,7 @@ impl Counters {
         if counter.stop.is_some() {
             return Err(CounterError::Stopped(name.to_owned()));
         }
-        counter.stop = Some(End { at, totals: None });
+        counter.stop = Some(End::new(at));
         self.stopped.push_back((at, uid, name.to_owned()));
         if self.stopped.len() > 2 * MAX_COUNTERS {
             // A counter that is started again and again leaves entries behind.
@@ -210,6 +232,17 @@ impl Counters {
         }
     }
 
+    /// Stores the energies of the processors in the counters that started or stopped since the readings before.
+    pub fn resolve_processors(&mut self, processors: &Processors) {
+        for counter in self.counters.values_mut() {
+            for end in [Some(&mut counter.start), counter.stop.as_mut()] {
+                if let Some(end) = end.filter(|end| end.processors.is_none()) {
+                    end.processors = processors.at(end.at);
+                }
+            }
+        }
+    }
+
     /// Removes counters that were stopped before a moment.
     fn forget_before(&mut self, moment: Moment) {
         while let Some((at, uid, name)) = self.stopped.pop_front() {
@@ -226,13 +259,15 @@ impl Counters {
         }
     }
 
-    /// The document of a counter. For one that runs, `now` is a moment with the totals of all GPUs at it.
+    /// The document of a counter. For one that runs, `now` is a moment with the totals of all GPUs at it. `processors` are
+    /// for users who may read them.
     pub fn document(
         &self,
         uid: u32,
         name: &str,
         gpus: &[GpuName],
         now: Option<(Moment, &[Total])>,
+        processors: Option<&Processors>,
     ) -> Result<Document, CounterError> {
         let counter = self.find(uid, name)?;
         let end = match (&counter.stop, now) {
@@ -252,7 +287,17 @@ impl Counters {
             Some(_) => CounterState::Stopped,
             None => CounterState::Running,
         };
-        Ok(document(name, counter, state, gpus, measured))
+        let mut document = document(name, counter, state, gpus, measured);
+        let is_known = document.energy_j.is_some();
+        if let Some(processors) = processors.filter(|known| is_known && !known.names().is_empty()) {
+            let end = match (&counter.stop, now) {
+                (Some(stop), _) => stop.processors.clone(),
+                (None, now) => now.and_then(|(at, _)| processors.at(at)),
+            };
+            let start = counter.start.processors.as_ref();
+            document::add_processors(&mut document, processors, start, end);
+        }
+        Ok(document)
     }
 }
 
@@ -284,77 +329,6 @@ fn check_name(name: &str) -> Result<(), CounterError> {
         true => Ok(()),
         false => Err(CounterError::Name(name.chars().take(MAX_NAME).collect())),
     }
-}
-
-/// The document of a counter whose energies are known, or not yet.
-fn document(
-    name: &str,
-    counter: &Counter,
-    state: CounterState,
-    gpus: &[GpuName],
-    measured: Option<(Moment, Vec<Difference>)>,
-) -> Document {
-    let differences = measured.as_ref().map(|(_, differences)| differences);
-    let interval = |energy: f64, half: f64| [(energy - half).max(0.0), energy + half];
-    let devices = counter.gpus.iter().enumerate().map(|(place, gpu)| {
-        let name = gpus.get(*gpu);
-        let own = differences.and_then(|all| all.get(place));
-        CounterDevice {
-            index: name.map_or(0, |gpu| gpu.index),
-            uuid: name.map_or_else(String::new, |gpu| gpu.uuid.clone()),
-            energy_j: own.map(|own| own.energy.get()),
-            interval95_j: own.map(|own| interval(own.energy.get(), own.half_width.get())),
-            method: own
-                .and_then(|own| own.method)
-                .map(|method| method.to_string()),
-        }
-    });
-    let energy = differences.map(|all| all.iter().map(|one| one.energy.get()).sum::<f64>());
-    let half = differences.map(|all| {
-        let squares = all.iter().map(|one| one.half_width.get().powi(2));
-        squares.sum::<f64>().sqrt()
-    });
-    let time = measured
-        .as_ref()
-        .map(|(at, _)| (*at - counter.start.at).get());
-    Document {
-        schema: SchemaName::COUNTER,
-        name: name.to_owned(),
-        state,
-        started_unix_s: counter.started_unix_s,
-        time_s: time,
-        energy_j: energy,
-        interval95_j: energy
-            .zip(half)
-            .map(|(energy, half)| interval(energy, half)),
-        average_power_w: energy
-            .zip(time.filter(|time| *time > 0.0))
-            .map(|(energy, time)| energy / time),
-        devices: devices.collect(),
-        notes: differences.map_or_else(Vec::new, |all| notes(counter, gpus, all)),
-    }
-}
-
-/// Remarks about energies.
-fn notes(counter: &Counter, gpus: &[GpuName], differences: &[Difference]) -> Vec<String> {
-    let mut notes = Vec::new();
-    for (gpu, one) in counter.gpus.iter().zip(differences) {
-        let index = gpus.get(*gpu).map_or(0, |gpu| gpu.index);
-        if one.is_lost {
-            notes.push(format!(
-                "GPU {index} no longer answers: its energy ends there"
-            ));
-        } else if one.missing > Seconds::ZERO {
-            let missing = one.missing.get();
-            notes.push(format!(
-                "GPU {index}: no readings for {missing:.2} s, whose energy is not counted"
-            ));
-        }
-    }
-    if differences.iter().any(|one| one.clock_stepped) {
-        notes.push("the wall clock was set while the counter ran; energies and times do not depend on it, but some power samples may have wrong times".to_owned());
-    }
-    notes
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! The energy of GPUs since they were leased, where it belongs to one job alone.
 
 use sweetspot_device::{DeviceId, HostDevice};
+use sweetspot_guard::LeaseKind;
 use sweetspot_service::monitor_link::LeaseView;
 
 use crate::counters::GpuName;
@@ -43,8 +44,8 @@ impl LeasedEnergies {
             else {
                 continue;
             };
-            let others = leases.iter().filter(|other| other.device == lease.device);
-            let has_others = others.count() > 1;
+            let mut others = leases.iter();
+            let has_others = others.any(|other| is_of_others(other, lease, descends_from));
             let known = self.0.iter_mut().find(|one| is_it(one, lease));
             let one = match known {
                 Some(known) => known,
@@ -78,6 +79,27 @@ impl LeasedEnergies {
 /// The owner of a lease.
 fn owner(lease: &LeaseView) -> (Option<u32>, u32, Option<String>) {
     (lease.uid, lease.pid, lease.job.clone())
+}
+
+/// Whether another lease of the GPU shows that the GPU is not the lease's alone. A job's own commands lease the GPU that the
+/// scheduler has leased for the job, and a command may start another one; the processes on the GPU tell whether it is
+/// their own. A ceiling without a job uses no GPU: it only limits others.
+fn is_of_others(other: &LeaseView, lease: &LeaseView, descends: impl Fn(u32, u32) -> bool) -> bool {
+    if other.device != lease.device || owner(other) == owner(lease) {
+        return false;
+    }
+    if other.job.is_none() && other.kind == LeaseKind::Ceiling {
+        return false;
+    }
+    let is_same_user = other.uid == lease.uid && lease.uid.is_some();
+    let is_within = match (&other.job, &lease.job) {
+        // A GPU that two jobs have leased is not one job's.
+        (Some(_), Some(_)) => false,
+        // Which processes belong to a job is unknown: those of its user.
+        (Some(_), None) | (None, Some(_)) => true,
+        (None, None) => descends(other.pid, lease.pid) || descends(lease.pid, other.pid),
+    };
+    !(is_same_user && is_within)
 }
 
 /// Whether a process uses the GPU that does not belong to the lease: it is neither its owner nor a descendant of it. For
@@ -124,7 +146,56 @@ fn user_of(pid: u32) -> Option<u32> {
 
 #[cfg(test)]
 mod tests {
+    use sweetspot_device::Settings;
+
     use super::*;
+
+    fn lease(uid: u32, pid: u32, job: Option<&str>, kind: LeaseKind) -> LeaseView {
+        LeaseView {
+            device: DeviceId::new("GPU-1"),
+            user: String::new(),
+            uid: Some(uid),
+            pid,
+            job: job.map(str::to_owned),
+            kind,
+            settings: Settings::default(),
+            age_s: 1.0,
+            left_s: None,
+        }
+    }
+
+    #[test]
+    fn leases_within_a_job_do_not_share_its_gpu() {
+        use LeaseKind::{Ceiling, Setting};
+        // Process 20 is a child of process 10; process 30 is neither.
+        let descends = |pid: u32, ancestor: u32| pid == ancestor || (pid, ancestor) == (20, 10);
+        let is_shared = |one: &LeaseView, other: &LeaseView| {
+            let shared = is_of_others(one, other, descends);
+            assert_eq!(
+                shared,
+                is_of_others(other, one, descends),
+                "{one:?} {other:?}"
+            );
+            shared
+        };
+        let job = lease(1000, 0, Some("slurm-7"), Ceiling);
+        let own = lease(1000, 10, None, Setting);
+        assert!(!is_shared(&job, &job));
+        assert!(!is_shared(&job, &own));
+        assert!(!is_shared(&own, &lease(1000, 20, None, Setting)));
+        assert!(is_shared(&own, &lease(1000, 30, None, Setting)));
+        assert!(is_shared(&job, &lease(1001, 10, None, Setting)));
+        assert!(is_shared(&job, &lease(1000, 0, Some("slurm-8"), Ceiling)));
+        // A budget's ceiling uses no GPU, and whether the GPU is its owner's alone is another question.
+        let budget = lease(0, 5, None, Ceiling);
+        assert!(!is_of_others(&budget, &own, descends) && !is_of_others(&budget, &job, descends));
+        assert!(is_of_others(&own, &budget, descends));
+        let elsewhere = LeaseView {
+            device: DeviceId::new("GPU-2"),
+            ..lease(1001, 30, None, Setting)
+        };
+        assert!(!is_of_others(&elsewhere, &own, descends));
+    }
 
     #[test]
     fn a_child_descends_from_its_parent() {

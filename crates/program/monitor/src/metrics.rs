@@ -69,12 +69,11 @@ pub fn metrics(state: &mut State) -> String {
     for metric in lease_metrics(&state.leases, |lease| state.leased_energy(lease)) {
         metric.write(&mut text);
     }
-    state.end_old_jobs();
-    let jobs: Vec<&LiveJob> = state.jobs.iter().map(|one| &one.job).collect();
-    for metric in job_metrics(&jobs) {
+    state.jobs.end_old();
+    for metric in job_metrics(&state.jobs.jobs()) {
         metric.write(&mut text);
     }
-    for metric in total_metrics(state.saved_energy(), state.counters.len()) {
+    for metric in total_metrics(state.jobs.saved_energy_j(), state.counters.len()) {
         metric.write(&mut text);
     }
     text

@@ -1,7 +1,5 @@
 //! The paths of the measuring process and their answers.
 
-use std::fmt::Write;
-
 use serde_json::json;
 use sweetspot_device::Moment;
 use sweetspot_document::live::LiveJob;
@@ -9,8 +7,10 @@ use sweetspot_service::zeusd::{Request, Response};
 
 use crate::access::Asker;
 use crate::counters::CounterError;
+use crate::jobs::JobProcess;
 use crate::metrics::metrics;
 use crate::page::{PAGE, PAGE_HEADERS};
+use crate::sample_stream::SampleStream;
 use crate::state::{State, unix_seconds};
 use crate::timeline::Total;
 
@@ -35,6 +35,8 @@ pub enum Answer {
         /// When the request was received.
         received: Moment,
     },
+    /// The samples of a counter, page by page.
+    Samples(SampleStream),
 }
 
 /// Answers a request.
@@ -133,8 +135,10 @@ fn report_job(state: &mut State, asker: Asker, request: &Request) -> Result<Answ
     }
     let job: LiveJob = serde_json::from_slice(&request.body)
         .map_err(|error| Response::error(400, &format!("this is no job: {error}")))?;
+    let process = JobProcess::find(uid, pid);
     state
-        .report_job(uid, pid, job)
+        .jobs
+        .report(process, process.age(), job)
         .map_err(|reason| Response::error(429, reason))?;
     Ok(Answer::Now(Response::empty(200)))
 }
@@ -190,12 +194,8 @@ fn counters(state: &mut State, uid: u32, request: &Request) -> Result<Answer, Re
             with_name(name, at)
         }
         ("GET", [name, "samples"]) => {
-            let csv = samples(state, uid, name).map_err(refused)?;
-            Ok(Answer::Now(Response {
-                content_type: Some("text/csv; charset=utf-8"),
-                body: csv,
-                ..Response::empty(200)
-            }))
+            let stream = samples(state, uid, name, request.is_http_1_1);
+            Ok(Answer::Samples(stream.map_err(refused)?))
         }
         ("DELETE", [name]) => {
             state.counters.delete(uid, name).map_err(refused)?;
@@ -237,36 +237,24 @@ fn chosen_gpus(state: &State, request: &Request) -> Result<Vec<usize>, Response>
     }
 }
 
-/// The most bytes of samples in one answer: a client must read them, and until then they are stored.
-const MAX_CSV: usize = 8 << 20;
-
 /// The power samples of a counter as CSV.
-fn samples(state: &State, uid: u32, name: &str) -> Result<String, CounterError> {
+fn samples(
+    state: &State,
+    uid: u32,
+    name: &str,
+    is_chunked: bool,
+) -> Result<SampleStream, CounterError> {
     let counter = state.counters.find(uid, name)?;
     let (begin, stop) = counter.span();
     let end = stop.unwrap_or_else(|| state.meter.now());
-    let mut csv = String::from("time_s,unix_s,gpu,power_w,mean_over_s\n");
-    let begin_unix_s = state.unix_seconds_at(begin);
-    for gpu in &counter.gpus {
-        let index = state.names.get(*gpu).map_or(0, |gpu| gpu.index);
-        let samples = state
-            .meter
-            .with_samples(*gpu, |samples| samples.between(begin, end));
-        let (samples, _) = samples.unwrap_or_default();
-        for sample in samples {
-            let time_s = (sample.at - begin).get();
-            let unix_s = begin_unix_s + time_s;
-            let _ = writeln!(
-                csv,
-                "{time_s:.4},{unix_s:.3},{index},{:.2},{}",
-                sample.power_w, sample.mean_over_s
-            );
-            if csv.len() > MAX_CSV {
-                return Ok(csv);
-            }
-        }
-    }
-    Ok(csv)
+    // The wall clock may have been set since: all times of a counter follow from the one of its start.
+    let begin_unix_s = counter.started_unix_s();
+    Ok(SampleStream::new(
+        &counter.gpus,
+        (begin, end),
+        begin_unix_s,
+        is_chunked,
+    ))
 }
 
 /// The response about a counter, once the energies at a moment are known.
@@ -276,10 +264,13 @@ pub fn counter_response(
     name: &str,
     at: Moment,
     totals: &[Total],
+    may_read_processors: bool,
 ) -> Response {
+    let processors = may_read_processors.then_some(&state.processors);
+    let now = Some((at, totals));
     let document = state
         .counters
-        .document(uid, name, &state.names, Some((at, totals)));
+        .document(uid, name, &state.names, now, processors);
     let document = document.map_err(|error| Response::error(error.status(), &error.to_string()));
     document
         .and_then(|document| json_of(&document))

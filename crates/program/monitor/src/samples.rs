@@ -58,17 +58,18 @@ impl Samples {
         self.fine.back().map(|(at, _)| *at)
     }
 
-    /// The samples between two moments: means where the fine ones are no longer stored. Whether the beginning is missing
-    /// is the second value.
-    pub fn between(&self, begin: Moment, end: Moment) -> (Vec<Sample>, bool) {
+    /// At most so many samples between two moments, oldest first: means where the fine ones are no longer stored.
+    pub fn page(&self, begin: Moment, end: Moment, most: usize) -> Vec<Sample> {
         let fine_since = self.fine.front().map_or(end, |(at, _)| *at);
         let is_cut = self.fine.len() == MAX_FINE && fine_since > begin;
-        let means = self.means.iter();
-        let means = means.filter(|(at, _)| is_cut && *at >= begin && *at < fine_since.min(end));
-        let fine = self
-            .fine
-            .iter()
-            .filter(|(at, _)| (begin..=end).contains(at));
+        let means = match is_cut {
+            true => since(&self.means, begin),
+            false => self.means.len(),
+        };
+        let means = self.means.iter().skip(means);
+        let means = means.take_while(|(at, _)| *at < fine_since && *at <= end);
+        let fine = self.fine.iter().skip(since(&self.fine, begin));
+        let fine = fine.take_while(|(at, _)| *at <= end);
         let sample = |mean_over_s: f32| {
             move |(at, power_w): &(Moment, f32)| Sample {
                 at: *at,
@@ -76,12 +77,10 @@ impl Samples {
                 mean_over_s,
             }
         };
-        let oldest = self.means.front().map_or(fine_since, |(at, _)| *at);
-        let is_missing = is_cut && oldest > begin && self.means.len() == MAX_MEANS;
         let all = means
             .map(sample(MEAN_OVER as f32))
             .chain(fine.map(sample(0.0)));
-        (all.collect(), is_missing)
+        all.take(most).collect()
     }
 
     /// The means of the last seconds, oldest first, for the figure of the live page.
@@ -89,6 +88,11 @@ impl Samples {
         let skipped = self.means.len().saturating_sub(count);
         self.means.iter().skip(skipped).copied().collect()
     }
+}
+
+/// The place of the first value that is not before a moment.
+fn since(values: &VecDeque<(Moment, f32)>, begin: Moment) -> usize {
+    values.partition_point(|(at, _)| *at < begin)
 }
 
 #[cfg(test)]
@@ -106,15 +110,25 @@ mod tests {
             samples.push(at(f64::from(number) * 0.02), f64::from(number % 100));
         }
         assert_eq!(samples.fine.len(), MAX_FINE);
-        let (all, is_missing) = samples.between(at(0.0), at(1300.0));
-        assert!(!is_missing);
+        let all = samples.page(at(0.0), at(1300.0), usize::MAX);
         assert!(all.windows(2).all(|pair| pair[0].at < pair[1].at));
         let means: Vec<_> = all.iter().filter(|one| one.mean_over_s > 0.0).collect();
         assert!((560..=600).contains(&means.len()), "{}", means.len());
         assert!(means.iter().all(|one| (20.0..80.0).contains(&one.power_w)));
         // A time that is fine alone, and samples that are old, impossible or there already.
-        let (fine, _) = samples.between(at(1000.0), at(1010.0));
+        let fine = samples.page(at(1000.0), at(1010.0), usize::MAX);
         assert!(fine.iter().all(|one| one.mean_over_s == 0.0) && fine.len() > 495);
+        // Pages that follow each other are the whole.
+        let mut paged = Vec::new();
+        let mut next = at(0.0);
+        loop {
+            let page = samples.page(next, at(1300.0), 777);
+            let Some(last) = page.last() else { break };
+            assert!(page.len() <= 777);
+            next = Moment::from_nanos(last.at.nanos() + 1);
+            paged.extend(page);
+        }
+        assert_eq!(paged, all);
         let newest = samples.newest();
         samples.push(at(3.0), 1.0);
         samples.push(at(5000.0), f64::NAN);

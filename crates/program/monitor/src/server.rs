@@ -1,5 +1,6 @@
 //! The loop that serves all clients: one thread, nothing in it waits for a client.
 
+use std::collections::HashMap;
 use std::io;
 use std::net::TcpListener;
 use std::os::fd::{AsFd, OwnedFd};
@@ -20,6 +21,9 @@ const MAX_CLIENTS_OF_A_USER: usize = 256;
 const MAX_TCP_CLIENTS: usize = 256;
 /// The most connections of all.
 const MAX_CLIENTS: usize = 1536;
+/// The most bytes of answers that the clients of one user, or those of TCP, may leave unread together. A single answer can
+/// have some hundred kilobytes, and a client has ten seconds to read some of it.
+const MAX_UNREAD_OF_A_USER: usize = 32 << 20;
 /// The most clients that are taken in one turn.
 const TAKEN_PER_TURN: usize = 64;
 /// The longest wait, after which stuck clients are looked for.
@@ -83,6 +87,9 @@ impl Server {
             }
             if ready.meter {
                 self.resolve();
+            }
+            for client in &mut self.clients {
+                client.resolve_processors(&self.state);
             }
             self.serve_clients(&ready.clients);
             self.state.end_turn();
@@ -168,13 +175,17 @@ impl Server {
                 self.rules.token = token;
                 self.listeners.push(TcpListener::from(socket));
             }
-            (MonitorMessage::Client { .. }, Some(socket)) => {
-                match Client::local(socket.into(), &received.bytes) {
-                    Ok(client) => self.add(client),
-                    Err(error) => tracing::debug!(%error, "a client was refused"),
-                }
-            }
+            (
+                MonitorMessage::Client {
+                    may_read_processors,
+                },
+                Some(socket),
+            ) => match Client::local(socket.into(), &received.bytes, may_read_processors) {
+                Ok(client) => self.add(client),
+                Err(error) => tracing::debug!(%error, "a client was refused"),
+            },
             (MonitorMessage::Leases(leases), None) => self.state.set_leases(leases),
+            (MonitorMessage::Processors(reading), None) => self.state.add_processors(reading),
             (message, _) => tracing::warn!(?message, "an unexpected message"),
         }
     }
@@ -240,10 +251,11 @@ impl Server {
         let is_check = now >= self.next_check;
         if is_check {
             self.next_check = now + CHECK_PERIOD;
-            self.state.end_old_jobs();
+            self.state.jobs.end_old();
         }
         let (state, rules) = (&mut self.state, &self.rules);
         let mut place = 0;
+        let mut unread: HashMap<Option<u32>, usize> = HashMap::new();
         self.clients.retain_mut(|client| {
             // A client that was removed or added meanwhile shifts the places; being served for nothing does no harm.
             let is_ready = ready.get(place).copied().unwrap_or(true);
@@ -253,7 +265,13 @@ impl Server {
             {
                 return false;
             }
-            !(is_check && client.is_stuck(now))
+            let user = match client.asker {
+                Asker::Local { uid, .. } => Some(uid),
+                Asker::Remote => None,
+            };
+            let unread = unread.entry(user).or_default();
+            *unread += client.unsent_bytes();
+            *unread <= MAX_UNREAD_OF_A_USER && !(is_check && client.is_stuck(now))
         });
     }
 }

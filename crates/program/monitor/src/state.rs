@@ -1,38 +1,28 @@
 //! Everything that requests are answered from.
 
+use std::collections::VecDeque;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use sweetspot_device::{HostDevice, Moment};
 use sweetspot_document::common::SchemaName;
-use sweetspot_document::live::{Live, LiveGpu, LiveJob, LiveLease};
-use sweetspot_quantity::Seconds;
-use sweetspot_service::monitor_link::LeaseView;
+use sweetspot_document::live::{Live, LiveGpu, LiveLease};
+use sweetspot_quantity::{Seconds, Watts};
+use sweetspot_service::monitor_link::{LeaseView, ProcessorReading};
 
 use crate::counters::{Counters, GpuName};
 use crate::gpus::read_gpu;
+use crate::jobs::ReportedJobs;
 use crate::leased::LeasedEnergies;
 use crate::meter::Meter;
+use crate::processors::Processors;
 
 /// The age up to which the readings of GPUs are given to further clients, so that many clients do not make the driver
 /// busy.
 const MAX_READING_AGE: Duration = Duration::from_millis(900);
 /// The seconds of power in the figure of the live page.
 const FIGURE_SECONDS: usize = 120;
-/// The time after which a job that no longer reports is not shown.
-const MAX_JOB_AGE: Duration = Duration::from_secs(10);
-/// The most jobs of one user, and of all.
-const MAX_JOBS_OF_A_USER: usize = 32;
-const MAX_JOBS: usize = 256;
-
-/// A job as it reported itself last.
-#[derive(Debug)]
-pub struct ReportedJob {
-    /// The user whom its process belongs to, as the kernel says.
-    pub uid: u32,
-    /// The job.
-    pub job: LiveJob,
-    reported: Instant,
-}
+/// The power of a GPU whose default power cap is unknown.
+const ASSUMED_GPU_POWER: Watts = Watts::new(1500.0);
 
 /// Everything that requests are answered from.
 pub struct State {
@@ -42,37 +32,45 @@ pub struct State {
     pub counters: Counters,
     /// The names of all GPUs.
     pub names: Vec<GpuName>,
+    /// The energy of the processors, as the privileged process has read it.
+    pub processors: Processors,
     /// The leases, as the privileged process told last.
     pub leases: Vec<LeaseView>,
     /// The jobs that report.
-    pub jobs: Vec<ReportedJob>,
+    pub jobs: ReportedJobs,
     /// Whether metrics have the names of DCGM too.
     pub dcgm_names: bool,
-    /// The energy saved by jobs that have ended, in joules.
-    pub saved_by_ended_jobs: f64,
     gpus: Vec<Box<dyn HostDevice>>,
     leased: LeasedEnergies,
     read: Option<(Instant, Vec<LiveGpu>)>,
+    /// The core clocks of each GPU that were read for somebody who looks, in MHz.
+    clocks: Vec<VecDeque<(Instant, f64)>>,
     /// The moment at which requests of this turn take effect, once one needs it.
     turn: Option<Moment>,
 }
 
 impl State {
     /// Begins with GPUs that were opened for this, and a meter that reads the same.
-    pub fn new(gpus: Vec<Box<dyn HostDevice>>, meter: Meter, dcgm_names: bool) -> Self {
+    pub fn new(mut gpus: Vec<Box<dyn HostDevice>>, meter: Meter, dcgm_names: bool) -> Self {
+        let most_power = |gpu: &mut Box<dyn HostDevice>| {
+            let limits = gpu.power_limits();
+            limits.map_or(ASSUMED_GPU_POWER, |limits| limits.default)
+        };
+        let gpu_power: Watts = gpus.iter_mut().map(most_power).sum();
         let name = |gpu: &dyn HostDevice| GpuName {
             index: gpu.index(),
             uuid: gpu.descriptor().id.to_string(),
         };
         Self {
+            clocks: vec![VecDeque::new(); gpus.len()],
             names: gpus.iter().map(|gpu| name(gpu.as_ref())).collect(),
             gpus,
             meter,
             counters: Counters::default(),
+            processors: Processors::default(),
             leases: Vec::new(),
-            jobs: Vec::new(),
+            jobs: ReportedJobs::new(gpu_power),
             dcgm_names,
-            saved_by_ended_jobs: 0.0,
             leased: LeasedEnergies::default(),
             read: None,
             turn: None,
@@ -106,54 +104,15 @@ impl State {
         self.leases = leases;
     }
 
+    /// Takes over a reading of the processors' energy.
+    pub fn add_processors(&mut self, reading: ProcessorReading) {
+        self.processors.add(reading);
+        self.counters.resolve_processors(&self.processors);
+    }
+
     /// The energy of the GPU of a lease since the lease began; `None` where others use the GPU too.
     pub fn leased_energy(&self, lease: &LeaseView) -> Option<f64> {
         self.leased.energy(lease)
-    }
-
-    /// Stores what a job reports about itself; the user and the process are the kernel's word.
-    pub fn report_job(&mut self, uid: u32, pid: u32, mut job: LiveJob) -> Result<(), &'static str> {
-        self.end_old_jobs();
-        job.pid = pid;
-        job.user = user_name(uid);
-        job.gpus.truncate(64);
-        job.verb.truncate(32);
-        if let Some(figure) = &mut job.figure {
-            figure.points.truncate(512);
-            figure
-                .points
-                .retain(|point| point.iter().all(|value| value.is_finite()));
-        }
-        self.jobs
-            .retain(|known| (known.uid, known.job.pid) != (uid, pid));
-        let own = self.jobs.iter().filter(|job| job.uid == uid).count();
-        if own >= MAX_JOBS_OF_A_USER || self.jobs.len() >= MAX_JOBS {
-            return Err("too many jobs report: this one is not shown");
-        }
-        self.jobs.push(ReportedJob {
-            uid,
-            job,
-            reported: Instant::now(),
-        });
-        Ok(())
-    }
-
-    /// The energy that all jobs have saved, in joules, those that have ended included.
-    pub fn saved_energy(&self) -> f64 {
-        let running = self.jobs.iter().filter_map(|one| one.job.saved_energy_j);
-        self.saved_by_ended_jobs + running.sum::<f64>()
-    }
-
-    /// Removes jobs that no longer report.
-    pub fn end_old_jobs(&mut self) {
-        let saved = &mut self.saved_by_ended_jobs;
-        self.jobs.retain(|job| {
-            let is_new = job.reported.elapsed() < MAX_JOB_AGE;
-            if !is_new {
-                *saved += job.job.saved_energy_j.unwrap_or(0.0);
-            }
-            is_new
-        });
     }
 
     /// The state of all GPUs, at most a second old.
@@ -185,6 +144,9 @@ impl State {
                 .iter()
                 .map(|(_, power)| (f64::from(*power) * 10.0).round() / 10.0);
             one.recent_power_w = rounded.collect();
+            if let Some(clocks) = self.clocks.get_mut(place) {
+                one.recent_core_clock_mhz = recent_clocks(clocks, one.core_clock_mhz);
+            }
             live.push(one);
         }
         self.read = Some((Instant::now(), live.clone()));
@@ -193,7 +155,7 @@ impl State {
 
     /// What happens on the machine now.
     pub fn live(&mut self) -> Live {
-        self.end_old_jobs();
+        self.jobs.end_old();
         let gpus = self.gpus();
         let lease = |lease: &LeaseView| LiveLease {
             gpu: lease.device.to_string(),
@@ -214,7 +176,7 @@ impl State {
             unix_s: unix_seconds(),
             host: host_name(),
             leases: self.leases.iter().map(lease).collect(),
-            jobs: self.jobs.iter().map(|job| job.job.clone()).collect(),
+            jobs: self.jobs.jobs().into_iter().cloned().collect(),
             gpus,
         }
     }
@@ -224,6 +186,22 @@ impl State {
         let passed: Seconds = self.meter.now() - moment;
         unix_seconds() - passed.get()
     }
+}
+
+/// Adds a clock that was read just now to those of a GPU, and returns those of the figure.
+fn recent_clocks(clocks: &mut VecDeque<(Instant, f64)>, read: Option<f64>) -> Vec<[f64; 2]> {
+    let now = Instant::now();
+    clocks.extend(read.map(|clock| (now, clock)));
+    let age = |at: Instant| now.saturating_duration_since(at).as_secs_f64();
+    while clocks
+        .front()
+        .is_some_and(|(at, _)| age(*at) > FIGURE_SECONDS as f64)
+    {
+        clocks.pop_front();
+    }
+    let rounded = |value: f64| (value * 10.0).round() / 10.0;
+    let shown = clocks.iter().map(|(at, clock)| [rounded(age(*at)), *clock]);
+    shown.collect()
 }
 
 /// The wall-clock time in seconds since 1970.
@@ -262,5 +240,23 @@ pub fn settings_in_words(settings: &sweetspot_device::Settings) -> String {
     match all.is_empty() {
         true => "nothing changed".to_owned(),
         false => all.join(", "),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clocks_of_the_last_two_minutes_are_shown() {
+        let mut clocks = VecDeque::new();
+        let before = |seconds| Instant::now().checked_sub(Duration::from_secs(seconds));
+        clocks.extend([300, 60].map(|seconds| (before(seconds).unwrap(), 900.0)));
+        assert_eq!(
+            recent_clocks(&mut clocks, Some(1500.0)),
+            [[60.0, 900.0], [0.0, 1500.0]]
+        );
+        // A GPU that cannot tell its clock keeps the ones before.
+        assert_eq!(recent_clocks(&mut clocks, None).len(), 2);
     }
 }

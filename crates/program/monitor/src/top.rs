@@ -150,7 +150,7 @@ fn power_bars(gpu: &LiveGpu, count: usize) -> String {
     format!("{bars:>count$}")
 }
 
-/// A lease in one line: who has it, what it sets, and until when.
+/// A lease in one line: until when, what it sets, and who has it, so that the end is seen at 80 columns.
 fn lease_text(lease: &LiveLease) -> String {
     let owner = match (&lease.job, lease.pid) {
         (Some(job), _) => format!("{}, job {job}", lease.user),
@@ -161,7 +161,7 @@ fn lease_text(lease: &LiveLease) -> String {
         format!(", at most {} more", duration(left))
     });
     format!(
-        "       leased by {owner} for {}: {}{left}",
+        "       leased for {}{left}: {} by {owner}",
         duration(lease.age_s),
         lease.settings
     )
@@ -170,13 +170,19 @@ fn lease_text(lease: &LiveLease) -> String {
 /// A job in one line.
 fn job_text(job: &LiveJob) -> String {
     let number = |value: Option<f64>, digits: usize| {
-        value.map_or_else(|| "-".to_owned(), |value| format!("{value:.digits$}"))
+        value.map_or_else(
+            || "-".to_owned(),
+            |value| match value.abs() >= 1e7 {
+                true => format!("{value:.1e}"),
+                false => format!("{value:.digits$}"),
+            },
+        )
     };
     format!(
         "{:<9}{:<11}{:>9}{:>11}{:>12}{:>12}  {}",
         cut(job.verb.clone(), 8),
         cut(job.user.clone(), 10),
-        duration(job.elapsed_s),
+        cut(duration(job.elapsed_s), 9),
         number(job.items_per_s, 1),
         number(job.energy_per_item_j, 3),
         job.saved_energy_j.map_or_else(|| "-".to_owned(), energy),
@@ -197,6 +203,7 @@ fn duration(seconds: f64) -> String {
 /// An energy in a unit that suits it.
 fn energy(joules: f64) -> String {
     match joules.abs() {
+        size if size >= 3.6e9 => format!("{:.2e} kWh", joules / 3.6e6),
         size if size >= 3.6e6 => format!("{:.2} kWh", joules / 3.6e6),
         size if size >= 1e4 => format!("{:.1} kJ", joules / 1e3),
         _ => format!("{joules:.0} J"),
@@ -255,12 +262,20 @@ impl Drop for Screen {
     }
 }
 
+/// Takes over new readings. Without any the old ones stay, as those of a service that is started again.
+fn update(shown: &mut (Live, String), read: io::Result<(Live, String)>) {
+    match read {
+        Ok(new) => *shown = new,
+        Err(error) => shown.1 = format!("these numbers are old: {error}"),
+    }
+}
+
 /// Shows the screen until the user ends it. `read_live` says what happens now, and where that comes from.
 pub fn run_top(
     mut read_live: impl FnMut() -> io::Result<(Live, String)>,
     colors: bool,
 ) -> io::Result<()> {
-    let (mut live, mut source) = read_live()?;
+    let mut shown = read_live()?;
     let mut screen_terminal = Screen::open()?;
     let mut next = Instant::now() + PERIOD;
     let mut first_line: u16 = 0;
@@ -270,7 +285,7 @@ pub fn run_top(
                 width: frame.area().width.into(),
                 colors,
             };
-            let lines = screen(&live, &source, look);
+            let lines = screen(&shown.0, &shown.1, look);
             first_line =
                 first_line.min(lines.len().saturating_sub(frame.area().height.into()) as u16);
             frame.render_widget(
@@ -295,7 +310,7 @@ pub fn run_top(
             break;
         }
         if Instant::now() >= next {
-            (live, source) = read_live()?;
+            update(&mut shown, read_live());
             next = Instant::now() + PERIOD;
         }
     }

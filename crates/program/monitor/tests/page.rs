@@ -28,7 +28,8 @@ addEventListener('load', function () {
       width: innerWidth, scroll: document.documentElement.scrollWidth,
       over: over.map(function (one) { return one.tagName + '.' + one.className; }),
       powers: powers, text: document.body.innerText, owned: window.owned || 0,
-      figures: document.querySelectorAll('svg').length, odd: /NaN|Infinity|undefined/.test(document.querySelector('main').innerHTML)
+      figures: document.querySelectorAll('svg').length,
+      clocks: Array.from(document.querySelectorAll('path.clock')).map(function (one) { return one.getAttribute('d').split('M').length - 1; }), odd: /NaN|Infinity|undefined/.test(document.querySelector('main').innerHTML)
     }), '*');
   }, 5000);
 });
@@ -41,6 +42,15 @@ fn live(power: f64) -> Value {
     let recent: Vec<f64> = (0..120)
         .map(|second| power + f64::from(second % 7))
         .collect();
+    // The page was not looked at for a while.
+    let clocks: Vec<[f64; 2]> = (0..60)
+        .map(|second| {
+            [
+                if second < 20 { 119.0 } else { 59.0 } - f64::from(second),
+                1500.0,
+            ]
+        })
+        .collect();
     let name = "NVIDIA H200 <img src=x onerror='window.owned=1'> with a long product name";
     json!({
         "schema": "sweetspot.live/1",
@@ -49,7 +59,8 @@ fn live(power: f64) -> Value {
         "gpus": [
             {"index": 0, "uuid": "GPU-0", "name": name, "power_w": power, "cap_w": 450.0, "default_cap_w": 700.0,
              "core_clock_mhz": 1500.0, "temperature_c": 61.0, "utilisation": 0.98, "limited_by": "the power cap",
-             "throttled_by_power_s": 75.0, "energy_j": 5.2e6, "recent_power_w": recent},
+             "throttled_by_power_s": 75.0, "energy_j": 5.2e6, "recent_power_w": recent,
+             "recent_core_clock_mhz": clocks},
             {"index": 1, "uuid": "GPU-1", "name": "NVIDIA H200", "lost": true},
             {"index": 2, "uuid": "GPU-2", "name": "NVIDIA H200"},
         ],
@@ -155,6 +166,8 @@ fn the_page_follows_the_load_at_both_widths() {
         assert!(page["powers"].as_array().unwrap().len() >= 2, "{page}");
         // The GPU without readings has no figure.
         assert_eq!(page["figures"], 2, "{page}");
+        // The line of the clock has a break where nobody looked.
+        assert_eq!(page["clocks"], json!([2]), "{page}");
         let text = page["text"].as_str().unwrap();
         for said in [
             "of 450 W",

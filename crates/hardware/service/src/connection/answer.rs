@@ -171,7 +171,9 @@ impl Connection {
             _ => Vec::new(),
         };
         let monitor = service.monitor.as_ref();
-        let passed = monitor.map(|monitor| monitor.hand_over(self.stream.as_fd(), &bytes, false));
+        let may_read = service.may_read_processors(&self.caller.account);
+        let passed =
+            monitor.map(|monitor| monitor.hand_over(self.stream.as_fd(), &bytes, may_read));
         self.is_closing = true;
         if !matches!(passed, Some(Ok(()))) {
             let text = "the measuring process does not answer: try again in a second";

@@ -102,6 +102,12 @@ impl Policy {
         }
     }
 
+    /// Whether a user may read the energy of the processors, at one reading a second.
+    pub fn may_read_processors(&self, account: &Account) -> bool {
+        let rules = self.rules_for(account);
+        account.is_root() || rules.is_ok_and(|rules| rules.iter().any(|rule| rule.processor_energy))
+    }
+
     /// Whether a rule applies to a user, whatever it allows.
     pub fn applies_to(&self, account: &Account) -> bool {
         account.is_root() || self.rules_for(account).is_ok()

@@ -45,7 +45,14 @@ pub fn explain(policy: &Policy, user: &str, account: &Account, gpus: &[Gpu<'_>])
         return finish(lines);
     }
     let mut sections = gpu_sections(&apply, gpus);
-    let machine = right_rows(&apply, Right::ProcessorCap);
+    let mut machine = right_rows(&apply, Right::ProcessorCap);
+    let readers = apply.iter().filter(|rule| rule.processor_energy);
+    let readers = readers.map(|rule| ("allowed".to_owned(), rule_name(rule)));
+    machine.extend(named_rows(
+        "processor energy",
+        readers.collect(),
+        "processor-energy = true",
+    ));
     sections.push((vec!["Processors".to_owned()], machine));
     write_sections(&mut lines, &sections);
     if gpus.is_empty() {

@@ -12,7 +12,7 @@ pub struct PolicyKey {
 }
 
 /// All keys of a rule.
-pub const RULE_KEYS: [PolicyKey; 12] = [
+pub const RULE_KEYS: [PolicyKey; 13] = [
     PolicyKey {
         name: "users",
         value: "a list of users by name or id: `[\"alice\", 1001]`",
@@ -66,6 +66,11 @@ pub const RULE_KEYS: [PolicyKey; 12] = [
     PolicyKey {
         name: "processor-cap",
         value: "`true`: the power of the processors may be capped",
+        if_absent: "`false`",
+    },
+    PolicyKey {
+        name: "processor-energy",
+        value: "`true`: [named counters](metrics.md#named-counters) also have the energy of the processors, from one reading a second",
         if_absent: "`false`",
     },
     PolicyKey {

@@ -170,6 +170,8 @@ pub(super) struct Rule {
     pub persistence: bool,
     /// Whether the rule gives [`Right::ProcessorCap`].
     pub processor_cap: bool,
+    /// Whether users may read the energy of the processors.
+    pub processor_energy: bool,
     /// Whether the rule gives [`Right::Ceiling`].
     pub ceiling: bool,
     /// Whether settings may be changed although another user's process runs on the GPU.
@@ -192,6 +194,7 @@ impl Rule {
             memory_clock: Allowed::Nothing,
             persistence: false,
             processor_cap: false,
+            processor_energy: false,
             ceiling: false,
             shared_gpus: false,
             longest_lease: MAX_LEASE,

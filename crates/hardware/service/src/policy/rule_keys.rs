@@ -38,6 +38,7 @@ pub(super) fn read_rule(
             "shared-gpus" => rule.shared_gpus = file.boolean(entry)?,
             "persistence" => rule.persistence = file.boolean(entry)?,
             "processor-cap" => rule.processor_cap = file.boolean(entry)?,
+            "processor-energy" => rule.processor_energy = file.boolean(entry)?,
             "ceiling" => rule.ceiling = file.boolean(entry)?,
             unknown => {
                 let message = unknown_key(unknown);
@@ -86,19 +87,21 @@ fn check_whole(
             "this rule applies to nobody: add `users`, `groups` or `everyone = true`",
         );
     }
-    if let Some(entry) = given(&["processor-cap"])
-        && rule.processor_cap
-        && rule.gpus.is_some()
-    {
-        return wrong_key(
-            entry,
-            "processors belong to no GPU: move this key to a rule without `gpus`",
-        );
+    for (key, is_given) in [
+        ("processor-cap", rule.processor_cap),
+        ("processor-energy", rule.processor_energy),
+    ] {
+        if let Some(entry) = given(&[key]).filter(|_| is_given && rule.gpus.is_some()) {
+            return wrong_key(
+                entry,
+                "processors belong to no GPU: move this key to a rule without `gpus`",
+            );
+        }
     }
     if rule.allows_any_knob() {
         return Ok(());
     }
-    if !(rule.persistence || rule.processor_cap || rule.ceiling) {
+    if !(rule.persistence || rule.processor_cap || rule.processor_energy || rule.ceiling) {
         return wrong_rule(
             "this rule allows nothing: add `power-cap`, `core-clock` or `memory-clock` with a range or true",
         );

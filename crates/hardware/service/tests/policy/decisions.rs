@@ -297,6 +297,24 @@ fn a_right_is_given_only_by_its_own_key() {
 }
 
 #[test]
+fn processor_energy_is_read_by_policy_alone() {
+    let rules = "[[allow]]\nusers = [1001]\nprocessor-energy = true\n\n\
+         [[allow]]\neveryone = true\npower-cap = true\nprocessor-energy = false\n";
+    let policy = policy(rules);
+    for (uid, may_read) in [(0, true), (1001, true), (1002, false)] {
+        let account = account(uid, &[]);
+        assert_eq!(policy.may_read_processors(&account), may_read, "{uid}");
+    }
+    // The right to read them is not one to set anything.
+    let id = uuid(0);
+    let gpu = Gpu { index: 0, id: &id };
+    let user = account(1001, &[]);
+    assert!(policy.right(&user, gpu, Right::ProcessorCap).is_err());
+    let default = Policy::default_policy(FILE, &TestAccounts);
+    assert!(!default.may_read_processors(&account(1002, &[990])));
+}
+
+#[test]
 fn a_right_does_not_lengthen_leases() {
     let policy = policy(
         "[[allow]]\neveryone = true\npersistence = true\n\

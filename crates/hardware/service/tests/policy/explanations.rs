@@ -155,7 +155,7 @@ fn a_machine_without_gpus_is_described() {
     let text = explain(&policy, "carol", &account(1003, &[]), &[]);
     assert!(text.contains("No GPU was found on this machine."), "{text}");
     assert!(
-        text.contains("  processor cap  allowed  line 1\n"),
+        text.contains("  processor cap     allowed      line 1\n"),
         "{text}"
     );
 }

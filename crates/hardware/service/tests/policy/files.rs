@@ -215,6 +215,12 @@ fn keys_that_contradict_each_other_are_refused() {
         ":4: `processor-cap`: ",
         "a rule without `gpus`",
     );
+    let energy = "everyone = true\ngpus = [0]\nprocessor-energy = true";
+    refused(
+        &rule(energy),
+        ":4: `processor-energy`: ",
+        "a rule without `gpus`",
+    );
     // The line is that of the rule with the mistake.
     let second = "[[allow]]\neveryone = true\nceiling = true\n\n[[allow]]\nceiling = true\n";
     refused(second, ":5: this rule applies to nobody", "");

@@ -146,3 +146,63 @@ fn addresses_that_cannot_be_served_are_one_sentence() {
     ]);
     assert!(text.contains("has no token"), "{text}");
 }
+
+/// An address of this machine that is not loopback; `None` if it has none. Nothing is sent to find it.
+fn own_address() -> Option<String> {
+    let socket = std::net::UdpSocket::bind("0.0.0.0:0").unwrap();
+    socket.connect("192.0.2.1:9").ok()?;
+    let ip = socket.local_addr().unwrap().ip();
+    let listener = TcpListener::bind((ip, 0)).ok()?;
+    (!ip.is_loopback()).then(|| listener.local_addr().unwrap().to_string())
+}
+
+#[test]
+#[ignore = "needs root and an address that is not loopback"]
+fn other_addresses_need_the_token_of_the_file() {
+    const TOKEN: &str = "0123456789abcdefghij";
+    let address = own_address().expect("an address that is not loopback");
+    let mut served = ServedHost::new("v100", &policy());
+    let file = served.path("token");
+    std::fs::write(&file, format!("{TOKEN}\n")).unwrap();
+    let mut serve = served.serve_and_measure();
+    serve.args(["--listen", &address, "--insecure", "--token-file"]);
+    serve.arg(&file);
+    served.start_with(&mut serve);
+    let with = |method: &str, path: &str, token: Option<&str>| {
+        let token = token.map_or_else(String::new, |token| {
+            format!("Authorization: Bearer {token}\r\n")
+        });
+        let request = format!(
+            "{method} {path} HTTP/1.1\r\nHost: {address}\r\n{token}Connection: close\r\n\r\n"
+        );
+        send(&address, request.as_bytes())
+    };
+    wait_for("the measuring process", || {
+        with("GET", "/clock", Some(TOKEN)).starts_with("HTTP/1.1 200")
+    });
+    let wrong = [
+        "0123456789abcdefghik",
+        "0123456789abcdefghi",
+        "0123456789abcdefghijk",
+    ];
+    for path in ["/", "/live", "/metrics", "/energy", "/clock"] {
+        assert!(
+            with("GET", path, Some(TOKEN)).starts_with("HTTP/1.1 200"),
+            "{path}"
+        );
+        for token in wrong.map(Some).into_iter().chain([None]) {
+            let answer = with("GET", path, token);
+            assert!(
+                answer.starts_with("HTTP/1.1 401 "),
+                "{path} {token:?}: {answer}"
+            );
+            assert!(
+                !answer.contains(TOKEN) && !answer.contains("GPU"),
+                "{answer}"
+            );
+        }
+    }
+    // The token lets nobody set or count anything.
+    assert!(with("POST", "/counters/a/start", Some(TOKEN)).starts_with("HTTP/1.1 405"));
+    assert!(with("GET", "/counters/a", Some(TOKEN)).starts_with("HTTP/1.1 403"));
+}

@@ -8,6 +8,7 @@ mod kills;
 mod measuring;
 mod measuring_faults;
 mod measuring_hostile;
+mod measuring_jobs;
 mod measuring_link;
 mod measuring_prometheus;
 mod measuring_remote;

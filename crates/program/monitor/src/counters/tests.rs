@@ -28,7 +28,7 @@ fn a_counter_measures_between_start_and_stop() {
     let mut counters = Counters::default();
     counters.start(7, "a", vec![0, 1], at(10), 1e9).unwrap();
     fn read(counters: &Counters, now: Option<(Moment, &[Total])>) -> Document {
-        counters.document(7, "a", &gpus(), now).unwrap()
+        counters.document(7, "a", &gpus(), now, None).unwrap()
     }
     assert_eq!(read(&counters, None).energy_j, None);
     counters.resolve(at(10), &totals(at(10)));
@@ -103,4 +103,50 @@ fn names_and_numbers_are_limited() {
     assert!(counters.start(20, "x", vec![0], at(3601), 0.0).is_err());
     counters.start(20, "x", vec![0], at(3603), 0.0).unwrap();
     assert!(counters.find(8, "3").is_err());
+}
+
+#[test]
+fn processors_are_counted_for_those_who_may_read_them() {
+    let mut processors = Processors::default();
+    let mut read = |counters: &mut Counters, seconds: u64, joules: f64| {
+        processors.add(sweetspot_service::monitor_link::ProcessorReading {
+            at: at(seconds),
+            parts: vec![sweetspot_service::monitor_link::ProcessorPart {
+                name: "package-0".to_owned(),
+                zone: "intel-rapl:0".to_owned(),
+                energy: sweetspot_quantity::Joules::new(joules),
+            }],
+        });
+        counters.resolve_processors(&processors);
+    };
+    let mut counters = Counters::default();
+    read(&mut counters, 9, 900.0);
+    read(&mut counters, 11, 1100.0);
+    let start = at(10);
+    counters.start(7, "a", vec![0], start, 0.0).unwrap();
+    counters.resolve(start, &totals(start));
+    for second in 12..40 {
+        read(&mut counters, second, second as f64 * 100.0);
+    }
+    counters.stop(7, "a", at(39)).unwrap();
+    counters.resolve(at(39), &totals(at(39)));
+    read(&mut counters, 40, 4000.0);
+    let document = |processors: Option<&Processors>| {
+        counters
+            .document(7, "a", &gpus(), None, processors)
+            .unwrap()
+    };
+    assert!(document(None).processors.is_empty());
+    let allowed = document(Some(&processors));
+    assert!(allowed.notes.is_empty(), "{:?}", allowed.notes);
+    let package = &allowed.processors[0];
+    assert_eq!(
+        (package.name.as_str(), package.energy_j),
+        ("package-0", Some(2900.0))
+    );
+    let [low, high] = package.interval95_j.unwrap();
+    assert!((low, high) == (2800.0, 3000.0), "{low} {high}");
+    // On a machine without readings there is nothing to say.
+    let none = document(Some(&Processors::default()));
+    assert!(none.processors.is_empty() && none.notes.is_empty());
 }

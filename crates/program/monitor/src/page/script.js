@@ -43,7 +43,7 @@ const powerFigure = (gpu) => {
   const top = Math.max(gpu.cap_w || 0, gpu.default_cap_w || 0, ...values, 1) * 1.05;
   const x = (place) => left + ((width - left) * (place + 120 - values.length)) / 119;
   const y = (value) => (height - bottom) * (1 - value / top);
-  const label = "Power of GPU " + gpu.index + " in the last two minutes, now " + show(gpu.power_w, "W") + ", cap " + show(gpu.cap_w, "W");
+  const label = "Power of GPU " + gpu.index + " in the last two minutes, now " + show(gpu.power_w, "W") + ", cap " + show(gpu.cap_w, "W") + ", core clock " + show(gpu.core_clock_mhz, "MHz");
   const figure = drawn("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label });
   figure.append(drawn("path", { class: "axis", d: `M${left} 0V${height - bottom}H${width}` }));
   figure.append(drawn("text", { x: 0, y: 10 }, top.toFixed(0) + " W"), drawn("text", { x: 0, y: height - bottom }, "0 W"));
@@ -53,6 +53,16 @@ const powerFigure = (gpu) => {
     const floor = height - bottom;
     figure.append(drawn("path", { class: "area", d: `${line}L${x(values.length - 1)} ${floor}L${x(0)} ${floor}Z` }));
     figure.append(drawn("path", { class: "power", d: line }));
+  }
+  // The clock has a scale of its own, at the right. It is read only while somebody looks, so its line has breaks.
+  const clocks = gpu.recent_core_clock_mhz || [];
+  if (clocks.length > 1) {
+    const most = Math.max(...clocks.map((clock) => clock[1]), 1) * 1.05;
+    const at = (age) => left + ((width - left) * (119 - Math.min(age, 119))) / 119;
+    const step = (clock, place) => (place && clocks[place - 1][0] - clock[0] < 6 ? "L" : "M");
+    const line = clocks.map((clock, place) => `${step(clock, place)}${at(clock[0]).toFixed(1)} ${((height - bottom) * (1 - clock[1] / most)).toFixed(1)}`);
+    figure.append(drawn("path", { class: "clock", d: line.join("") }));
+    figure.append(drawn("text", { class: "clocks", x: width, y: 10, "text-anchor": "end" }, "clock, " + most.toFixed(0) + " MHz"));
   }
   if (known(gpu.cap_w)) figure.append(drawn("path", { class: "limit", d: `M${left} ${y(gpu.cap_w)}H${width}` }));
   return figure;

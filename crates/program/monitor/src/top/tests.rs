@@ -90,7 +90,7 @@ node7: 221 W on 3 GPUs, from the service
 
 GPU 0  Tesla V100-SXM2-16GB         180 W of 180 W  1380 MHz  61 °C  98 %
                            ▂▅██ limited by the power cap
-       leased by alice, process 4711 for 12:34 min: power cap 180 W, at most 23…
+       leased for 12:34 min, at most 23:36 h more: power cap 180 W by alice, pro…
 GPU 1  Tesla V100-SXM2-16GB          41 W of 180 W  1380 MHz  61 °C  98 %
                            ▂▅██ limited by nothing to do
 GPU 2  Tesla V100-SXM2-16GB        no longer answers
@@ -116,7 +116,26 @@ fn every_width_holds_and_no_control_character_reaches_the_terminal() {
         );
         assert!(!text.contains('\u{1b}'));
     }
+    // Numbers that a job only claims do not move the columns.
+    live.jobs[0].elapsed_s = 1e300;
+    live.jobs[0].items_per_s = Some(1e300);
+    live.jobs[0].saved_energy_j = Some(-1e300);
+    let text = shown(&live, 80);
+    let row = text.lines().find(|row| row.starts_with("tune")).unwrap();
+    assert_eq!(row.chars().skip(66).collect::<String>(), "180 W", "{text}");
     // Without anything known there is a screen as well.
     live.gpus = vec![LiveGpu::default()];
     assert!(shown(&live, 80).contains("- W of - W"));
+}
+
+#[test]
+fn old_numbers_stay_while_nothing_can_be_read() {
+    let mut shown = (live(), "from the service".to_owned());
+    update(&mut shown, Err(io::Error::other("no driver")));
+    assert_eq!(
+        shown,
+        (live(), "these numbers are old: no driver".to_owned())
+    );
+    update(&mut shown, Ok((live(), "from the service".to_owned())));
+    assert_eq!(shown.1, "from the service");
 }
