@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use sweetspot_device::Settings;
+use sweetspot_report::{Text, unplanned_text};
 use sweetspot_service::load_policy;
 use sweetspot_service::policy::SlurmPolicy;
 use sweetspot_session::slurm_job::{
@@ -11,7 +12,7 @@ use sweetspot_session::slurm_job::{
 };
 use sweetspot_session::{
     ChoiceQuery, ChoiceStore, SessionError, SlurmOptions, SlurmRequest, Sweep, answer_probe,
-    reject_queued_jobs, was_started_on_slurm,
+    reject_queued_jobs, test_without_gpus, was_started_on_slurm,
 };
 use sweetspot_study::{Definition, Outline};
 
@@ -157,6 +158,27 @@ fn has_slurm_flags(args: &SlurmSweepArgs) -> bool {
     options(args) != SlurmOptions::default() || args.cancel_jobs
 }
 
+/// Describes a dry run on Slurm whose study only a node can plan, because this machine has no GPU; `None` for all others.
+pub fn unplanned(args: &SweepArgs, definition: &Definition) -> Result<Option<Text>> {
+    if !args.dry_run || args.slurm.executor != Some(ExecutorName::Slurm) || args.no_study {
+        return Ok(None);
+    }
+    let base = study_base(args)?;
+    let request = request(&args.slurm, &base, true)?;
+    let jobs = test_without_gpus(definition, &request)?;
+    Ok(jobs.map(|jobs| unplanned_text(definition, &jobs)))
+}
+
+/// The folder in which a new study on Slurm is created; an existing study is an error.
+fn study_base(args: &SweepArgs) -> Result<PathBuf> {
+    let given = args.study.clone();
+    let base = given.unwrap_or_else(|| PathBuf::from("studies"));
+    if args.study.is_some() && base.join("study.db").exists() {
+        return Err(sweetspot_study::StoreError::Exists(base).into());
+    }
+    std::path::absolute(&base).context("cannot find the current folder")
+}
+
 /// Prepares a new sweep on the executor that the user chose.
 pub fn prepare(args: &SweepArgs, definition: &Definition) -> Result<Sweep> {
     if args.slurm.executor != Some(ExecutorName::Slurm) {
@@ -168,22 +190,15 @@ pub fn prepare(args: &SweepArgs, definition: &Definition) -> Result<Sweep> {
     if args.no_study {
         bail!("a study on Slurm is stored in a folder: remove --no-study");
     }
-    let base = args
-        .study
-        .clone()
-        .unwrap_or_else(|| PathBuf::from("studies"));
+    let base = study_base(args)?;
     let existed = base.exists();
-    if base.join("study.db").exists() && args.study.is_some() {
-        return Err(sweetspot_study::StoreError::Exists(base).into());
-    }
     if !args.dry_run {
         std::fs::create_dir_all(&base)
             .with_context(|| format!("cannot create the folder {}", base.display()))?;
     }
-    let absolute = std::path::absolute(&base).context("cannot find the current folder")?;
     let criteria = args.criteria.criteria()?;
     let mut display = ProgressDisplay::new(criteria, false);
-    let request = request(&args.slurm, &absolute, args.dry_run)?;
+    let request = request(&args.slurm, &base, args.dry_run)?;
     let sweep = Sweep::on_slurm(definition, request, &mut display);
     display.clear_bar();
     if sweep.is_err() && !existed {
