@@ -91,7 +91,7 @@ fn run_hook(name: &str, args: &SlurmHookArgs, hook: Hook) {
         return;
     };
     if result.cancels_job {
-        report_failure("scancel", call_slurm("scancel", &[job.id.to_string()]));
+        call_slurm("scancel", &[&job.id.to_string()]);
     }
     if policy.admin_comment {
         write_admin_comment(job.id, &record);
@@ -108,37 +108,22 @@ fn run_hook(name: &str, args: &SlurmHookArgs, hook: Hook) {
 /// accounting database accepts it, where there is one.
 fn write_admin_comment(job: u64, record: &JobRecord) {
     let comment = format!("AdminComment={}", record.summary());
-    if record.progress == JobProgress::Running {
-        let words = ["update".to_owned(), format!("JobId={job}"), comment];
-        report_failure("scontrol", call_slurm("scontrol", &words));
-        return;
-    }
-    let words = [
-        "-i",
-        "modify",
-        "job",
-        "where",
-        &format!("jobid={job}"),
-        "set",
-        &comment,
-    ];
-    let words: Vec<String> = words.iter().map(ToString::to_string).collect();
-    report_failure("sacctmgr", call_slurm("sacctmgr", &words));
-}
-
-/// Calls a command of Slurm about a job, and returns why it failed.
-fn call_slurm(program: &str, words: &[String]) -> Result<(), String> {
-    match std::process::Command::new(program).args(words).output() {
-        Ok(output) if output.status.success() => Ok(()),
-        Ok(output) => Err(String::from_utf8_lossy(&output.stderr).trim().to_owned()),
-        Err(error) => Err(error.to_string()),
+    match record.progress {
+        JobProgress::Running => {
+            call_slurm("scontrol", &["update", &format!("JobId={job}"), &comment]);
+        }
+        JobProgress::Ended | JobProgress::NotRestored => {
+            let job = format!("jobid={job}");
+            let words = ["-i", "modify", "job", "where", &job, "set", &comment];
+            call_slurm("sacctmgr", &words);
+        }
     }
 }
 
-/// Reports that a command of Slurm failed, which has no other consequence.
-fn report_failure(program: &str, called: Result<(), String>) {
-    if let Err(problem) = called {
-        print_warning(&format!("`{program}` failed: {problem}"));
+/// Calls a command of Slurm about a job. A failure is reported and has no other consequence.
+fn call_slurm(program: &'static str, words: &[&str]) {
+    if let Err(problem) = slurm_job::call_from_hook(program, words) {
+        print_warning(&problem.to_string());
     }
 }
 

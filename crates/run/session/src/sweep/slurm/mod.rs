@@ -16,6 +16,7 @@ mod tracker;
 mod unplanned;
 mod wait;
 
+pub use commands::call_from_hook;
 pub use error::SlurmError;
 pub use options::{Placement, SlurmOptions};
 pub use probe::answer_probe;
