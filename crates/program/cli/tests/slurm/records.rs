@@ -132,7 +132,7 @@ fn a_job_with_a_gpu_that_is_not_found_is_refused() {
     );
 }
 
-/// Slurm 22.05 does not tell a hook how often a job was requeued.
+/// Also where Slurm does not tell the hook how often the job was requeued.
 #[test]
 #[ignore = "needs root"]
 fn a_job_that_is_requeued_keeps_the_records_of_its_earlier_starts() {
