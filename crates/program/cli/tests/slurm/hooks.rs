@@ -13,8 +13,10 @@ use crate::common::text;
 /// runs no jobs of users without an account.
 const ALLOWED: u32 = 65_534;
 const STRANGER: u32 = 5;
+/// A user to whom the policy allows the default cap too, from which `tune` starts.
+const TUNER: u32 = 4;
 
-const POLICY: &str = "[slurm]\nadmin-comment = true\nchoices = \"/CHOICES\"\n[[allow]]\nusers = [65534]\npower-cap = \"100..250 W\"\ncore-clock = true\n";
+const POLICY: &str = "[slurm]\nadmin-comment = true\nchoices = \"/CHOICES\"\n[[allow]]\nusers = [65534]\npower-cap = \"100..250 W\"\ncore-clock = true\n[[allow]]\nusers = [4]\npower-cap = \"100..300 W\"\n";
 
 /// The settings of the GPUs of a node on which nothing is set.
 const UNSET: [(f64, Option<f64>); 2] = [(300.0, None), (300.0, None)];
@@ -107,6 +109,7 @@ impl Site {
 fn caps_of_jobs_are_set_on_their_gpus_alone_and_restored() {
     let mut site = Site::start();
     caps_nest(&site);
+    tuning_inside_a_job_stays_below_its_cap(&site);
     every_ending_restores(&site);
     what_is_not_allowed_is_refused_and_the_job_runs(&site);
     a_very_long_comment_is_refused(&site);
@@ -161,6 +164,32 @@ fn caps_nest(site: &Site) {
         "{}",
         site.shown(&job)
     );
+    assert_eq!(site.settings(), UNSET);
+}
+
+/// `tune` explores caps below that of the job, and says that its savings are those against the job's cap.
+fn tuning_inside_a_job_stays_below_its_cap(site: &Site) {
+    let home = site.cluster.path("tuner");
+    std::fs::create_dir(&home).unwrap();
+    chown(&home, Some(TUNER), None).unwrap();
+    let folder = site.cluster.folder.display();
+    let inside = format!(
+        "cd {folder}/tuner; export SWEETSPOT_SOCKET={folder}/n1/run/socket HOME=$PWD
+         {folder}/sweetspot tune --device 0 --objective energy --export-json tuned.json -- {folder}/sweetspot sim-workload --network resnet50 --batch 32 --seconds 16 >out 2>&1"
+    );
+    let job = site.submit(TUNER, "sweetspot:power-cap=200", &inside);
+    wait_for("a cap below that of the job", || {
+        site.settings()[0].0 < 200.0
+    });
+    site.record(&job);
+    let printed = std::fs::read_to_string(home.join("out")).unwrap();
+    assert!(
+        printed.contains("savings are those against 200 W, because the reference of 300 W is not enforced (a budget or the scheduler allows no more)"),
+        "{printed}"
+    );
+    let tuned = std::fs::read(home.join("tuned.json")).unwrap();
+    let tuned: Value = serde_json::from_slice(&tuned).unwrap();
+    assert!(tuned["windows"].as_array().unwrap().len() >= 2, "{tuned}");
     assert_eq!(site.settings(), UNSET);
 }
 
