@@ -259,8 +259,8 @@ fn lost_runs_are_made_again_up_to_the_limit() {
         .filter(|run| outline.plan.task(*run).unwrap().configuration != outline.plan.reference);
     let others: Vec<u64> = others.collect();
     // The seed of the study is fixed, and so are the numbers of its runs.
-    const SLOW: u64 = 1;
-    const PREEMPTED: u64 = 2;
+    const SLOW: u64 = 2;
+    const PREEMPTED: u64 = 4;
     assert!(
         others.contains(&SLOW) && others.contains(&PREEMPTED),
         "{others:?}"
@@ -282,8 +282,8 @@ fn lost_runs_are_made_again_up_to_the_limit() {
     }
     let notes = made.notes.join("\n");
     for expected in [
-        "run 2 is submitted again: its job was preempted on n9 after 1 attempt",
-        "run 1 is submitted again: its job reached its time limit on n9 after 1 attempt",
+        "run 4 is submitted again: its job was preempted on n9 after 1 attempt",
+        "run 2 is submitted again: its job reached its time limit on n9 after 1 attempt",
     ] {
         assert!(notes.contains(expected), "{notes}");
     }
