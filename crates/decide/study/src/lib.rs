@@ -33,7 +33,7 @@ mod value_table;
 
 pub use axes::{
     AxesError, AxisError, KnobValues, ResolvedAxes, SupportedKnobs, common_cap_range, parse_axis,
-    resolve_axes,
+    resolve_axes, written_configurations,
 };
 pub use axis_text::AxisText;
 pub use batch_costs::{BatchCosts, NO_PHASE_ENERGY, Scaling, WAITING_PHASES};

@@ -124,6 +124,14 @@ impl Definition {
         }
     }
 
+    /// The most runs that a configuration can get.
+    pub fn most_repeats(&self) -> u32 {
+        match self.until {
+            Some(_) => self.max_repeats(),
+            None => self.repeat(),
+        }
+    }
+
     /// The maximum number of runs of a configuration, if `until` adds runs.
     fn max_repeats(&self) -> u32 {
         /// The maximum if the user gave none.

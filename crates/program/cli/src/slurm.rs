@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use sweetspot_device::Settings;
+use sweetspot_report::{Text, unplanned_text};
 use sweetspot_service::load_policy;
 use sweetspot_service::policy::SlurmPolicy;
 use sweetspot_session::slurm_job::{
@@ -11,7 +12,7 @@ use sweetspot_session::slurm_job::{
 };
 use sweetspot_session::{
     ChoiceQuery, ChoiceStore, SessionError, SlurmOptions, SlurmRequest, Sweep, answer_probe,
-    reject_queued_jobs, was_started_on_slurm,
+    reject_queued_jobs, test_without_gpus, was_started_on_slurm,
 };
 use sweetspot_study::{Definition, Outline};
 
@@ -90,7 +91,7 @@ fn run_hook(name: &str, args: &SlurmHookArgs, hook: Hook) {
         return;
     };
     if result.cancels_job {
-        report_failure("scancel", call_slurm("scancel", &[job.id.to_string()]));
+        call_slurm("scancel", &[&job.id.to_string()]);
     }
     if policy.admin_comment {
         write_admin_comment(job.id, &record);
@@ -107,37 +108,22 @@ fn run_hook(name: &str, args: &SlurmHookArgs, hook: Hook) {
 /// accounting database accepts it, where there is one.
 fn write_admin_comment(job: u64, record: &JobRecord) {
     let comment = format!("AdminComment={}", record.summary());
-    if record.progress == JobProgress::Running {
-        let words = ["update".to_owned(), format!("JobId={job}"), comment];
-        report_failure("scontrol", call_slurm("scontrol", &words));
-        return;
-    }
-    let words = [
-        "-i",
-        "modify",
-        "job",
-        "where",
-        &format!("jobid={job}"),
-        "set",
-        &comment,
-    ];
-    let words: Vec<String> = words.iter().map(ToString::to_string).collect();
-    report_failure("sacctmgr", call_slurm("sacctmgr", &words));
-}
-
-/// Calls a command of Slurm about a job, and returns why it failed.
-fn call_slurm(program: &str, words: &[String]) -> Result<(), String> {
-    match std::process::Command::new(program).args(words).output() {
-        Ok(output) if output.status.success() => Ok(()),
-        Ok(output) => Err(String::from_utf8_lossy(&output.stderr).trim().to_owned()),
-        Err(error) => Err(error.to_string()),
+    match record.progress {
+        JobProgress::Running => {
+            call_slurm("scontrol", &["update", &format!("JobId={job}"), &comment]);
+        }
+        JobProgress::Ended | JobProgress::NotRestored => {
+            let job = format!("jobid={job}");
+            let words = ["-i", "modify", "job", "where", &job, "set", &comment];
+            call_slurm("sacctmgr", &words);
+        }
     }
 }
 
-/// Reports that a command of Slurm failed, which has no other consequence.
-fn report_failure(program: &str, called: Result<(), String>) {
-    if let Err(problem) = called {
-        print_warning(&format!("`{program}` failed: {problem}"));
+/// Calls a command of Slurm about a job. A failure is reported and has no other consequence.
+fn call_slurm(program: &'static str, words: &[&str]) {
+    if let Err(problem) = slurm_job::call_from_hook(program, words) {
+        print_warning(&problem.to_string());
     }
 }
 
@@ -157,6 +143,27 @@ fn has_slurm_flags(args: &SlurmSweepArgs) -> bool {
     options(args) != SlurmOptions::default() || args.cancel_jobs
 }
 
+/// Describes a dry run on Slurm whose study only a node can plan, because this machine has no GPU; `None` for all others.
+pub fn unplanned(args: &SweepArgs, definition: &Definition) -> Result<Option<Text>> {
+    if !args.dry_run || args.slurm.executor != Some(ExecutorName::Slurm) || args.no_study {
+        return Ok(None);
+    }
+    let base = study_base(args)?;
+    let request = request(&args.slurm, &base, true)?;
+    let jobs = test_without_gpus(definition, &request)?;
+    Ok(jobs.map(|jobs| unplanned_text(definition, &jobs)))
+}
+
+/// The folder in which a new study on Slurm is created; an existing study is an error.
+fn study_base(args: &SweepArgs) -> Result<PathBuf> {
+    let given = args.study.clone();
+    let base = given.unwrap_or_else(|| PathBuf::from("studies"));
+    if args.study.is_some() && base.join("study.db").exists() {
+        return Err(sweetspot_study::StoreError::Exists(base).into());
+    }
+    std::path::absolute(&base).context("cannot find the current folder")
+}
+
 /// Prepares a new sweep on the executor that the user chose.
 pub fn prepare(args: &SweepArgs, definition: &Definition) -> Result<Sweep> {
     if args.slurm.executor != Some(ExecutorName::Slurm) {
@@ -168,22 +175,15 @@ pub fn prepare(args: &SweepArgs, definition: &Definition) -> Result<Sweep> {
     if args.no_study {
         bail!("a study on Slurm is stored in a folder: remove --no-study");
     }
-    let base = args
-        .study
-        .clone()
-        .unwrap_or_else(|| PathBuf::from("studies"));
+    let base = study_base(args)?;
     let existed = base.exists();
-    if base.join("study.db").exists() && args.study.is_some() {
-        return Err(sweetspot_study::StoreError::Exists(base).into());
-    }
     if !args.dry_run {
         std::fs::create_dir_all(&base)
             .with_context(|| format!("cannot create the folder {}", base.display()))?;
     }
-    let absolute = std::path::absolute(&base).context("cannot find the current folder")?;
     let criteria = args.criteria.criteria()?;
     let mut display = ProgressDisplay::new(criteria, false);
-    let request = request(&args.slurm, &absolute, args.dry_run)?;
+    let request = request(&args.slurm, &base, args.dry_run)?;
     let sweep = Sweep::on_slurm(definition, request, &mut display);
     display.clear_bar();
     if sweep.is_err() && !existed {

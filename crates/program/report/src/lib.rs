@@ -77,7 +77,7 @@ pub use settings::configuration_text;
 pub use simulate::{deviations_summary, deviations_text, profiles_text};
 pub use study::{
     ReportExtras, plan_text, studies_text, study_csv, study_html, study_json, study_markdown,
-    study_runs_text, study_text,
+    study_runs_text, study_text, unplanned_text,
 };
 pub use text::{Line, Role, Text, TextLayout};
 pub use tune::{tuning_figure, tuning_json, tuning_markdown, tuning_text};

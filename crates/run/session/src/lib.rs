@@ -56,8 +56,8 @@ pub use run::{MeasuredRunResult, RunRequest, RunResult, run, run_measured};
 pub use study_origin::StudyOrigin;
 pub use sweep::{
     JobCounts, Placement, QueueSummary, SlurmError, SlurmOptions, SlurmRequest, Sweep, SweepError,
-    SweepOptions, SweepTime, TimeLeft, all_runs_succeeded, answer_probe, has_submitted_jobs,
-    reject_queued_jobs, was_started_on_slurm,
+    SweepOptions, SweepTime, TimeLeft, UnplannedJobs, all_runs_succeeded, answer_probe,
+    has_submitted_jobs, reject_queued_jobs, test_without_gpus, was_started_on_slurm,
 };
 pub use tune::{
     ChoiceError, ChoiceQuery, ChoiceStore, TuneError, TunedCommand, TunedCommandResult, tune,

@@ -3,7 +3,8 @@
 use std::cell::RefCell;
 use std::ffi::OsString;
 
-use sweetspot_device::{Descriptor, MigSlices, Settings, Shortfall};
+use sweetspot_device::{AppliedKnob, Descriptor, MigSlices, Settings, Shortfall};
+use sweetspot_quantity::Watts;
 use sweetspot_study::{Configuration, fill_placeholders, run_environment};
 use sweetspot_workload::{
     CommandExit, CommandSpec, GuardProgram, Lease, ProgressReader, RunLimits, SignalSource,
@@ -312,6 +313,14 @@ fn with_settings<T>(
     })
 }
 
+/// Why a device enforces a lower cap than requested, in words for the user.
+pub(crate) fn shortfall_reason(cap: &AppliedKnob<Watts>) -> &'static str {
+    match cap.shortfall {
+        Some(Shortfall::Ceiling) => "a budget or the scheduler allows no more",
+        _ => "the board has another, lower limit",
+    }
+}
+
 /// Applies settings to devices; clocks between two levels, and caps that a board replaces by lower ones, are
 /// reported.
 fn set_devices(
@@ -329,13 +338,12 @@ fn set_devices(
             ));
         }
         if let Some(cap) = lease.set(&device.id, &settings)? {
-            let reason = match cap.shortfall {
-                Some(Shortfall::Ceiling) => "a budget or the scheduler allows no more",
-                _ => "the board has another, lower limit",
-            };
             note(&format!(
-                "{}: the requested cap is {}, but the device enforces {} ({reason})",
-                device.name, cap.requested, cap.enforced
+                "{}: the requested cap is {}, but the device enforces {} ({})",
+                device.name,
+                cap.requested,
+                cap.enforced,
+                shortfall_reason(&cap)
             ));
         }
     }

@@ -5,9 +5,11 @@ mod knob_values;
 mod parameters;
 mod reference;
 mod values;
+mod written;
 
 pub use error::AxesError;
 pub use knob_values::{AxisError, KnobValues, parse_axis};
+pub use written::written_configurations;
 
 use std::collections::BTreeMap;
 

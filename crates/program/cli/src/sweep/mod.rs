@@ -47,6 +47,10 @@ pub fn run(args: Box<SweepArgs>) -> Result<Outcome> {
             ..Outcome::DONE
         });
     }
+    if let Some(text) = crate::slurm::unplanned(&args, &definition)? {
+        print(text)?;
+        return Ok(Outcome::DONE);
+    }
     // All sweeps are checked before the first one starts.
     let mut sweeps = Vec::new();
     for definition in definition_per_network(&args, definition) {

@@ -27,6 +27,10 @@ pub enum SweepEnd {
 /// Creates the study that the flags define and makes its runs, for a command that shows the result in its own way.
 pub fn run_to_study(args: &SweepArgs) -> Result<SweepEnd> {
     let definition = read_definition(args)?;
+    if let Some(text) = crate::slurm::unplanned(args, &definition)? {
+        print(text)?;
+        return Ok(SweepEnd::Unfinished(Outcome::DONE));
+    }
     let sweep = crate::slurm::prepare(args, &definition)?;
     if args.dry_run {
         print(plan_text(&sweep.outline, &sweep.estimate(), 0))?;

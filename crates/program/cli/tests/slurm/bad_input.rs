@@ -46,12 +46,71 @@ fn made_slurm(squeue: &str) -> tempfile::TempDir {
         ("sbatch", &submit),
         ("squeue", squeue),
     ] {
-        let path = folder.path().join(name);
-        std::fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
-        use std::os::unix::fs::PermissionsExt;
-        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        write_script(&folder.path().join(name), script);
     }
     folder
+}
+
+/// Writes a script that can be executed.
+pub fn write_script(path: &Path, script: &str) {
+    std::fs::write(path, format!("#!/bin/sh\n{script}\n")).unwrap();
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+/// The machine on which users of a cluster type often has no GPU: the first job plans the study on its node. A dry run says
+/// what is known before, and asks Slurm about the jobs.
+#[test]
+fn a_dry_run_of_a_command_needs_no_gpu() {
+    let (folder, slurm) = (tempfile::tempdir().unwrap(), made_slurm("true"));
+    let asked = slurm.path().join("asked");
+    let sbatch = format!("echo \"$@\" >>{}", asked.display());
+    write_script(&slurm.path().join("sbatch"), &sbatch);
+    let dry_run = |axes: &str| {
+        let line = format!(
+            "sweep --executor slurm --slurm --gres=gpu:1 {axes} --repeat 3 --dry-run -- python train.py"
+        );
+        crate::common::program()
+            .args(words(&line))
+            .env("PATH", slurm.path())
+            .env("SWEETSPOT_NVML", "/nonexistent/libnvidia-ml.so")
+            .current_dir(folder.path())
+            .output()
+            .unwrap()
+    };
+    let output = dry_run("--power-cap 150..300:25 --axis batch=32,64");
+    let printed = text(&output.stdout);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    for expected in [
+        "python train.py on the GPUs of a node",
+        "  power-cap: 150..300:25\n  batch: 32,64\n",
+        "14 configurations and the reference, 3 runs each: 45 runs at most",
+        "45 Slurm jobs of 1 runs, in 1 job arrays at most\nSlurm accepts these jobs",
+    ] {
+        assert!(printed.contains(expected), "{printed}");
+    }
+    let asked = std::fs::read_to_string(asked).unwrap();
+    assert!(asked.starts_with("--test-only") && asked.contains("--array=0-44"));
+    assert!(
+        asked.contains("--gres=gpu:1") && asked.lines().count() == 1,
+        "{asked}"
+    );
+    // Only the GPU knows how many levels its clock has.
+    let output = dry_run("--core-clock all");
+    let printed = text(&output.stdout);
+    assert!(
+        printed.contains("as many configurations as the GPUs support"),
+        "{printed}"
+    );
+    // What Slurm refuses is refused now.
+    write_script(
+        &slurm.path().join("sbatch"),
+        "echo 'sbatch: error: invalid partition specified: x' >&2; exit 1",
+    );
+    let output = dry_run("--power-cap 150,300");
+    assert_eq!(output.status.code(), Some(125));
+    assert!(text(&output.stderr).contains("Slurm refused the job"));
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
 }
 
 /// Starts a small study on a made Slurm, sends SIGTERM to its process group once `is_time`, and returns its output.

@@ -31,6 +31,11 @@ fn script(name: &str) -> PathBuf {
 impl Cluster {
     /// Starts a cluster with this many nodes. With a policy every node has a service, and jobs can ask for caps.
     pub fn start(nodes: u32, policy: Option<&str>) -> Self {
+        Self::start_with(nodes, policy, &[])
+    }
+
+    /// Does the same with more lines in slurm.conf.
+    pub fn start_with(nodes: u32, policy: Option<&str>, lines: &[&str]) -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let folder = PathBuf::from(format!(
@@ -48,6 +53,7 @@ impl Cluster {
         up.arg(&cluster.folder)
             .args(["--nodes", &nodes.to_string()]);
         up.arg("--program").arg(&program);
+        up.args(lines.iter().flat_map(|line| ["--conf", *line]));
         if let Some(policy) = policy {
             let jobs = format!("[slurm]\nfolder = \"{}\"\n", cluster.path("jobs").display());
             let text = policy.replace("[slurm]\n", &jobs);

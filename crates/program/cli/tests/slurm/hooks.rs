@@ -13,8 +13,10 @@ use crate::common::text;
 /// runs no jobs of users without an account.
 const ALLOWED: u32 = 65_534;
 const STRANGER: u32 = 5;
+/// A user to whom the policy allows the default cap too, from which `tune` starts.
+const TUNER: u32 = 4;
 
-const POLICY: &str = "[slurm]\nadmin-comment = true\nchoices = \"/CHOICES\"\n[[allow]]\nusers = [65534]\npower-cap = \"100..250 W\"\ncore-clock = true\n";
+const POLICY: &str = "[slurm]\nadmin-comment = true\nchoices = \"/CHOICES\"\n[[allow]]\nusers = [65534]\npower-cap = \"100..250 W\"\ncore-clock = true\n[[allow]]\nusers = [4]\npower-cap = \"100..300 W\"\n";
 
 /// The settings of the GPUs of a node on which nothing is set.
 const UNSET: [(f64, Option<f64>); 2] = [(300.0, None), (300.0, None)];
@@ -59,6 +61,25 @@ impl Site {
         text(&output.stdout).trim().to_owned()
     }
 
+    /// Calls a hook for a job of the allowed user with the first GPU, which Slurm does not know.
+    fn call_hook(&self, hook: &str, job: &str, comment: &str) {
+        let status = self
+            .cluster
+            .command("sh", &self.home)
+            // A daemon may have no umask.
+            .args(["-c", "umask 0; exec \"$0\""])
+            .arg(self.cluster.path(&format!("site-{hook}")))
+            .envs([
+                ("SLURM_JOB_ID", job),
+                ("SLURM_JOB_UID", "65534"),
+                ("SLURM_JOB_GPUS", "0"),
+                ("SLURMD_NODENAME", "n1"),
+                ("SLURM_JOB_COMMENT", comment),
+            ])
+            .status();
+        assert!(status.unwrap().success());
+    }
+
     fn settings(&self) -> Vec<(f64, Option<f64>)> {
         self.cluster.settings("n1")
     }
@@ -88,9 +109,12 @@ impl Site {
 fn caps_of_jobs_are_set_on_their_gpus_alone_and_restored() {
     let mut site = Site::start();
     caps_nest(&site);
+    tuning_inside_a_job_stays_below_its_cap(&site);
     every_ending_restores(&site);
     what_is_not_allowed_is_refused_and_the_job_runs(&site);
     a_very_long_comment_is_refused(&site);
+    a_job_that_shares_a_gpu_does_not_end_the_cap_of_another(&site);
+    an_epilog_that_never_ran_is_made_up_for(&site);
     a_stored_choice_answers_an_objective(&site);
     a_crash_of_the_service_loses_nothing(&mut site);
     a_policy_can_cancel_refused_jobs(&site);
@@ -140,6 +164,32 @@ fn caps_nest(site: &Site) {
         "{}",
         site.shown(&job)
     );
+    assert_eq!(site.settings(), UNSET);
+}
+
+/// `tune` explores caps below that of the job, and says that its savings are those against the job's cap.
+fn tuning_inside_a_job_stays_below_its_cap(site: &Site) {
+    let home = site.cluster.path("tuner");
+    std::fs::create_dir(&home).unwrap();
+    chown(&home, Some(TUNER), None).unwrap();
+    let folder = site.cluster.folder.display();
+    let inside = format!(
+        "cd {folder}/tuner; export SWEETSPOT_SOCKET={folder}/n1/run/socket HOME=$PWD
+         {folder}/sweetspot tune --device 0 --objective energy --export-json tuned.json -- {folder}/sweetspot sim-workload --network resnet50 --batch 32 --seconds 16 >out 2>&1"
+    );
+    let job = site.submit(TUNER, "sweetspot:power-cap=200", &inside);
+    wait_for("a cap below that of the job", || {
+        site.settings()[0].0 < 200.0
+    });
+    site.record(&job);
+    let printed = std::fs::read_to_string(home.join("out")).unwrap();
+    assert!(
+        printed.contains("savings are those against 200 W, because the reference of 300 W is not enforced (a budget or the scheduler allows no more)"),
+        "{printed}"
+    );
+    let tuned = std::fs::read(home.join("tuned.json")).unwrap();
+    let tuned: Value = serde_json::from_slice(&tuned).unwrap();
+    assert!(tuned["windows"].as_array().unwrap().len() >= 2, "{tuned}");
     assert_eq!(site.settings(), UNSET);
 }
 
@@ -213,27 +263,53 @@ fn what_is_not_allowed_is_refused_and_the_job_runs(site: &Site) {
 fn a_very_long_comment_is_refused(site: &Site) {
     let comment = format!("sweetspot:power-cap=200 {}", "x".repeat(10_000));
     for hook in ["prolog", "epilog"] {
-        let status = site
-            .cluster
-            .command("sh", &site.home)
-            // A daemon may have no umask.
-            .args(["-c", "umask 0; exec \"$0\""])
-            .arg(site.cluster.path(&format!("site-{hook}")))
-            .envs([
-                ("SLURM_JOB_ID", "99999"),
-                ("SLURM_JOB_UID", "65534"),
-                ("SLURM_JOB_GPUS", "0"),
-                ("SLURMD_NODENAME", "n1"),
-                ("SLURM_JOB_COMMENT", &comment),
-            ])
-            .status();
-        assert!(status.unwrap().success());
+        site.call_hook(hook, "99999", &comment);
         assert_eq!(site.settings(), UNSET);
     }
     let record = site.record("99999");
     let reason = record["outcome"]["refused"].as_str().unwrap();
     assert!(reason.contains("the comment has 10024 bytes"), "{reason}");
     assert_eq!(mode(&site.cluster.path("jobs/n1/ended/99999.json")), 0o644);
+}
+
+/// With shards, MPS or an oversubscribed partition several jobs have a GPU: the first that asks has its setting.
+fn a_job_that_shares_a_gpu_does_not_end_the_cap_of_another(site: &Site) {
+    let job = site.submit(ALLOWED, "sweetspot:power-cap=200", "sleep 5");
+    site.wait_for_cap(200.0);
+    let open = site.cluster.path(&format!("jobs/n1/{job}.json"));
+    for hook in ["prolog", "epilog"] {
+        site.call_hook(hook, "99998", "sweetspot:power-cap=220");
+        assert_eq!(site.settings()[0].0, 200.0);
+        assert!(open.exists());
+    }
+    let other = site.record("99998");
+    assert!(other["outcome"]["refused"].is_string(), "{other}");
+    site.record(&job);
+    assert_eq!(site.settings(), UNSET);
+}
+
+/// After a crash of a node no epilog has run. The next job on the GPU restores it, and so does the same job when it starts
+/// again.
+fn an_epilog_that_never_ran_is_made_up_for(site: &Site) {
+    site.call_hook("prolog", "99997", "sweetspot:power-cap=180");
+    assert_eq!(site.settings()[0].0, 180.0);
+    let job = site.submit(ALLOWED, "sweetspot:power-cap=210", "sleep 1");
+    site.wait_for_cap(210.0);
+    assert_eq!(site.record("99997")["progress"], "ended");
+    site.record(&job);
+    assert_eq!(site.settings(), UNSET);
+    for cap in [180.0, 190.0] {
+        site.call_hook("prolog", "99996", &format!("sweetspot:power-cap={cap}"));
+        assert_eq!(site.settings()[0].0, cap);
+    }
+    assert_eq!(site.record("99996")["progress"], "ended");
+    site.call_hook("epilog", "99996", "");
+    let record = site.record("99996-restart-1");
+    assert_eq!(
+        record["outcome"],
+        json!({"applied": {"power_cap": "190 W"}})
+    );
+    assert_eq!(site.settings(), UNSET);
 }
 
 /// The time limit of a job has a resolution of a minute.

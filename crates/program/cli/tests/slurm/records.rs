@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
+use super::bad_input::write_script;
 use crate::common::text;
 use crate::host::TestHost;
 
@@ -31,6 +32,11 @@ impl HookFolder {
 
     /// Calls a hook for job 7 on a host, with an umask of 0, and returns its messages.
     fn call(&self, hook: &str, host: &TestHost) -> String {
+        self.call_with(hook, host, &[])
+    }
+
+    /// Does the same with other variables.
+    fn call_with(&self, hook: &str, host: &TestHost, variables: &[(&str, &str)]) -> String {
         let output = host
             .command("sh")
             .args(["-c", "umask 0; exec \"$0\" \"$@\""])
@@ -47,10 +53,17 @@ impl HookFolder {
                 ("SLURMD_NODENAME", "n1"),
                 ("SLURM_JOB_COMMENT", "sweetspot:power-cap=200"),
             ])
+            .envs(variables.iter().copied())
             .output()
             .unwrap();
         assert!(output.status.success());
         text(&output.stderr)
+    }
+
+    /// A record of this node.
+    fn record(&self, name: &str) -> Value {
+        let text = std::fs::read(self.path("made/jobs/n1").join(name)).unwrap();
+        serde_json::from_slice(&text).unwrap()
     }
 }
 
@@ -103,4 +116,83 @@ fn a_job_is_not_over_while_it_is_unknown_what_the_service_has_set() {
     let record: Value = serde_json::from_slice(&record).unwrap();
     assert_eq!(record["progress"], "not-restored", "{record}");
     assert!(record["outcome"]["refused"].is_string(), "{record}");
+}
+
+/// A setting is applied to all GPUs of a job or to none, and a GPU that is not there cannot have it.
+#[test]
+#[ignore = "needs root"]
+fn a_job_with_a_gpu_that_is_not_found_is_refused() {
+    let (folder, host) = (HookFolder::new("missing"), TestHost::new("v100"));
+    folder.call_with("prolog", &host, &[("SLURM_JOB_GPUS", "0,5")]);
+    let record = folder.record("7.json");
+    let reason = record["outcome"]["refused"].as_str().unwrap();
+    assert!(
+        reason.starts_with("GPU 5 of the job was not found"),
+        "{record}"
+    );
+}
+
+/// Also where Slurm does not tell the hook how often the job was requeued.
+#[test]
+#[ignore = "needs root"]
+fn a_job_that_is_requeued_keeps_the_records_of_its_earlier_starts() {
+    let (folder, host) = (HookFolder::new("requeued"), TestHost::new("v100"));
+    for _ in 0..2 {
+        folder.call("prolog", &host);
+        folder.call("epilog", &host);
+    }
+    assert_eq!(folder.record("ended/7.json")["restarts"], 0);
+    assert_eq!(folder.record("ended/7-restart-1.json")["restarts"], 1);
+    // A start without an epilog is over when the job starts again.
+    folder.call("prolog", &host);
+    folder.call_with("prolog", &host, &[("SLURM_JOB_RESTART_COUNT", "3")]);
+    assert_eq!(folder.record("ended/7-restart-2.json")["progress"], "ended");
+    assert_eq!(folder.record("7.json")["restarts"], 3);
+}
+
+/// Jobs on the node wait for a hook, so that it waits for a controller only for a while.
+#[test]
+#[ignore = "needs root"]
+fn a_controller_that_does_not_respond_does_not_block_a_hook() {
+    let (folder, host) = (HookFolder::new("silent"), TestHost::new("v100"));
+    let policy = std::fs::read_to_string(folder.path("policy.toml")).unwrap();
+    std::fs::write(
+        folder.path("policy.toml"),
+        policy + "admin-comment = true\n",
+    )
+    .unwrap();
+    write_script(&folder.path("scontrol"), "exec sleep 300");
+    let path = format!("{}:{}", folder.0.display(), std::env::var("PATH").unwrap());
+    let begun = std::time::Instant::now();
+    let message = folder.call_with("prolog", &host, &[("PATH", &path)]);
+    assert!(begun.elapsed().as_secs() < 60, "{:?}", begun.elapsed());
+    assert!(
+        message.contains("`scontrol` did not answer: it did not respond within 10 s"),
+        "{message}"
+    );
+    assert!(folder.record("7.json")["outcome"]["refused"].is_string());
+}
+
+/// A job that shares a GPU may have no step on the node at the moment; Slurm then says whether it runs there.
+#[test]
+#[ignore = "needs root"]
+fn a_job_on_the_same_gpu_is_over_unless_slurm_says_that_it_runs() {
+    let (folder, host) = (HookFolder::new("shared"), TestHost::new("v100"));
+    let path = format!("{}:{}", folder.0.display(), std::env::var("PATH").unwrap());
+    let next = [("SLURM_JOB_ID", "8"), ("PATH", &path)];
+    folder.call("prolog", &host);
+    let asked = folder.path("asked");
+    let squeue = format!("echo \"$@\" >>{}; echo 7", asked.display());
+    write_script(&folder.path("squeue"), &squeue);
+    folder.call_with("prolog", &host, &next);
+    assert_eq!(folder.record("7.json")["progress"], "running");
+    let asked = std::fs::read_to_string(asked).unwrap();
+    assert!(
+        asked.contains("--jobs=7") && asked.contains("--nodelist=n1"),
+        "{asked}"
+    );
+    write_script(&folder.path("squeue"), "exit 0");
+    folder.call_with("epilog", &host, &next);
+    assert_eq!(folder.record("ended/7.json")["progress"], "ended");
+    assert_eq!(folder.record("ended/8.json")["progress"], "ended");
 }

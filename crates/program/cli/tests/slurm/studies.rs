@@ -33,7 +33,8 @@ pub fn stored_runs(folder: &Path, study: &str) -> (i64, i64) {
 #[test]
 #[ignore = "needs Slurm"]
 fn studies_on_four_nodes_have_the_numbers_of_one_machine() {
-    let cluster = Cluster::start(4, None);
+    // Small arrays, so that a study needs several.
+    let cluster = Cluster::start_with(4, None, &["MaxArraySize=6"]);
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     in_virtual_time(&cluster, folder);
@@ -70,9 +71,12 @@ fn in_virtual_time(cluster: &Cluster, folder: &Path) {
     );
     let dry = run("--executor slurm --dry-run");
     assert!(
-        dry.contains("64 Slurm jobs of 2 runs, in 1 job arrays"),
+        dry.contains("64 Slurm jobs of 2 runs, in 11 job arrays"),
         "{dry}"
     );
+    // Each node had 8 jobs, and an array has 6 at most.
+    let array = |number: usize| folder.join(format!("jobs/slurm/{number}.json"));
+    assert!(array(8).exists() && !array(9).exists());
     // Adding runs submits only those that are missing, with the same options.
     let output = cluster.sweetspot(folder, &words("sweep --resume jobs --repeat 3"));
     assert!(output.status.success(), "{}", text(&output.stderr));
@@ -86,7 +90,8 @@ fn in_real_time(cluster: &Cluster, folder: &Path) {
     let study = |flags: &str| {
         format!("sweep --power-cap 150,300 --repeat 2 --settle 100ms {flags} -- {command}")
     };
-    let line = study("--study real --executor slurm --slurm --gres=gpu:1 --max-jobs 1");
+    let line =
+        study("--study real --executor slurm --slurm --gres=gpu:1 --max-jobs 1 --nodes pinned");
     let output = cluster.sweetspot(folder, &words(&line));
     assert!(output.status.success(), "{}", text(&output.stderr));
     let local = cluster
@@ -115,12 +120,13 @@ fn in_real_time(cluster: &Cluster, folder: &Path) {
         }
     }
     let database = rusqlite::Connection::open(folder.join("real/study.db")).unwrap();
-    let (runs, gpus): (i64, String) = database
-        .query_row("SELECT count(*), min(gpus) FROM run_place WHERE node LIKE 'n_' AND job LIKE '%\\__' ESCAPE '\\'", [], |row| {
-            Ok((row.get(0)?, row.get(1)?))
+    let (runs, nodes, gpus): (i64, i64, String) = database
+        .query_row("SELECT count(*), count(DISTINCT node), min(gpus) FROM run_place WHERE node LIKE 'n_' AND job LIKE '%\\__' ESCAPE '\\'", [], |row| {
+            Ok((row.get(0)?, row.get(1)?, row.get(2)?))
         })
         .unwrap();
-    assert_eq!(runs, 4);
+    // Pinned runs are all on one node.
+    assert_eq!((runs, nodes), (4, 1));
     assert!(gpus.starts_with("GPU-") && !gpus.contains(','), "{gpus}");
     for node in ["n1", "n2", "n3", "n4"] {
         assert_eq!(cluster.settings(node), [(300.0, None), (300.0, None)]);

@@ -17,6 +17,6 @@ pub use json::study_json;
 pub(crate) use json::{columns, energy_of, recommendation, search_end, settings, status, summary};
 pub use list::{studies_text, study_runs_text};
 pub(crate) use nodes::{node_warning, nodes_table};
-pub use plan::plan_text;
+pub use plan::{plan_text, unplanned_text};
 pub(crate) use text::{failures, rows, shortfalls, title};
 pub use text::{study_markdown, study_text};

@@ -83,3 +83,64 @@ pub(super) fn nodes_json(study: &Study) -> Vec<document::Node> {
     });
     nodes.collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use sweetspot_study::{AxisText, Definition, RunEnding, RunPlace};
+    use sweetspot_virtual_time::SimulatedSweep;
+
+    use super::*;
+
+    /// A simulated study on four nodes, of which n3 needs this many times the time of the others.
+    fn study_on_nodes(slowdown: f64) -> Study {
+        let definition = Definition {
+            power_cap: Some(AxisText("150,200,250,300".to_owned())),
+            repeat: Some(8),
+            ..Definition::simulated("v100", "resnet50")
+        };
+        let prepared = SimulatedSweep::prepare(&definition).unwrap();
+        let outline = prepared.outline;
+        let mut points = outline.empty_points(outline.subject.energy_of);
+        for task in outline.plan.pending(&points, outline.subject.energy_of) {
+            let mut run = prepared.sweep.run_task(&outline, task, None).unwrap();
+            let node = format!("n{}", 1 + (task.configuration + task.repeat as usize) % 4);
+            if let RunEnding::Done(result) = &mut run.end
+                && node == "n3"
+            {
+                result.time = result.time * slowdown;
+            }
+            run.place = Some(RunPlace {
+                node,
+                job: None,
+                gpus: Vec::new(),
+            });
+            points[task.configuration].add(run);
+        }
+        outline.into_study(points).unwrap()
+    }
+
+    #[test]
+    fn a_slower_node_is_warned_about_and_equal_nodes_are_not() {
+        assert_eq!(node_warning(&study_on_nodes(1.0)), None);
+        let study = study_on_nodes(1.1);
+        let slower: Vec<NodeDifference> = study
+            .nodes()
+            .iter()
+            .filter(|node| node.node == "n3")
+            .filter_map(|node| node.time)
+            .collect();
+        assert!(
+            slower[0].differs && (slower[0].mean - 0.1).abs() < 0.01,
+            "{slower:?}"
+        );
+        let warning = node_warning(&study).unwrap();
+        assert!(
+            warning.starts_with("The nodes differ: for the same settings ")
+                && warning.contains("n3 needs")
+                && warning.contains("% more time")
+                && warning.contains("--nodes spread"),
+            "{warning}"
+        );
+        assert!(nodes_table(&study).is_some());
+    }
+}

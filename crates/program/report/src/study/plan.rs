@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use sweetspot_session::SweepTime;
-use sweetspot_study::Outline;
+use sweetspot_session::{JobCounts, SweepTime, UnplannedJobs};
+use sweetspot_study::{AxisText, Definition, Outline};
 
 use crate::settings::configuration_text;
 use crate::text::{Line, Text};
@@ -85,10 +85,11 @@ pub fn plan_text(outline: &Outline, estimate: &SweepTime, done: usize) -> Text {
         SweepTime::Jobs(counts) => {
             let jobs = missing.div_ceil(counts.runs_per_job.max(1));
             let arrays = jobs.div_ceil(counts.jobs.div_ceil(counts.arrays.max(1)).max(1));
-            format!(
-                "{jobs} Slurm jobs of {} runs, in {arrays} job arrays",
-                counts.runs_per_job
-            )
+            jobs_text(&JobCounts {
+                jobs,
+                arrays,
+                ..*counts
+            })
         }
         SweepTime::Overhead(settling) => {
             let definition = &outline.definition;
@@ -107,5 +108,53 @@ pub fn plan_text(outline: &Outline, estimate: &SweepTime, done: usize) -> Text {
     {
         lines.push(format!("first command: {}", filled.join(" ")));
     }
+    lines.iter().map(Line::new).collect()
+}
+
+/// Describes the jobs of a study: how many, and in how many arrays.
+fn jobs_text(counts: &JobCounts) -> String {
+    format!(
+        "{} Slurm jobs of {} runs, in {} job arrays",
+        counts.jobs, counts.runs_per_job, counts.arrays
+    )
+}
+
+/// Describes what is known about a study that the first job plans, because this machine has no GPU.
+pub fn unplanned_text(definition: &Definition, jobs: &UnplannedJobs) -> Text {
+    let command = definition.command.clone().unwrap_or_default();
+    let mut lines = vec![
+        format!(
+            "{} on the GPUs of a node: the first job plans the study there",
+            command.join(" ")
+        ),
+        format!("  this machine cannot plan it: {}", jobs.reason),
+    ];
+    let knobs = [
+        ("power-cap", &definition.power_cap),
+        ("core-clock", &definition.core_clock),
+        ("memory-clock", &definition.memory_clock),
+        ("cpu-power-cap", &definition.cpu_power_cap),
+        ("gpus", &definition.gpus),
+    ];
+    let knobs = knobs
+        .into_iter()
+        .filter_map(|(name, axis)| Some((name, axis.as_ref()?)));
+    let parameters = definition.axis.iter();
+    let axes = knobs.chain(parameters.map(|(name, axis)| (name.as_str(), axis)));
+    lines.extend(axes.map(|(name, AxisText(values))| format!("  {name}: {values}")));
+    match (jobs.configurations, &jobs.most) {
+        (Some(configurations), Some((runs, counts))) => {
+            lines.push(format!(
+                "{configurations} configurations and the reference, {} runs each: {runs} runs at most",
+                definition.most_repeats()
+            ));
+            lines.push(format!("{} at most", jobs_text(counts)));
+        }
+        _ => lines.push(format!(
+            "as many configurations as the GPUs support, {} runs each",
+            definition.most_repeats()
+        )),
+    }
+    lines.push("Slurm accepts these jobs".to_owned());
     lines.iter().map(Line::new).collect()
 }

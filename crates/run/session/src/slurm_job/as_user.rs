@@ -69,7 +69,7 @@ impl AsUser {
         if !job.folder.starts_with('/') {
             return Ok(());
         }
-        let file = format!("{}/sweetspot-{}-{}.json", job.folder, job.id, record.node);
+        let file = format!("{}/{}", job.folder, record.user_file_name());
         let text = serde_json::to_vec_pretty(record)?;
         self.run(job, &["write-record", &file], &text).map(drop)
     }

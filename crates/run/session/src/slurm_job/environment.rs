@@ -1,5 +1,10 @@
 //! What Slurm tells a hook about its job.
 
+use sweetspot_service::privileges::User;
+
+/// The group of users whose group is unknown: that of `nobody`.
+const NO_GROUP: u32 = 65_534;
+
 /// A job, as Slurm describes it to its Prolog and Epilog.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobEnvironment {
@@ -17,13 +22,21 @@ pub struct JobEnvironment {
     pub comment: String,
     /// The folder in which the job runs; empty if it is unknown.
     pub folder: String,
-    /// How often the job was requeued before.
-    pub restarts: u32,
+    /// How often the job was requeued before; `None` if Slurm does not say it.
+    pub restarts: Option<u32>,
 }
 
 impl JobEnvironment {
     /// Reads the description from environment variables, which `variable` looks up; `None` if this is not a job.
     pub fn read(variable: impl Fn(&str) -> Option<String>) -> Option<Self> {
+        Self::read_with(variable, |uid| User::from_uid(uid).map(|user| user.gid))
+    }
+
+    /// Does the same with another list of accounts: `group` is the primary group of a user.
+    fn read_with(
+        variable: impl Fn(&str) -> Option<String>,
+        group: impl Fn(u32) -> Option<u32>,
+    ) -> Option<Self> {
         let number = |name: &str| variable(name)?.trim().parse().ok();
         let uid = number("SLURM_JOB_UID").or_else(|| number("SLURM_UID"))?;
         let gpus = variable("SLURM_JOB_GPUS").unwrap_or_default();
@@ -34,12 +47,15 @@ impl JobEnvironment {
         Some(Self {
             id: variable("SLURM_JOB_ID")?.trim().parse().ok()?,
             uid,
-            gid: number("SLURM_JOB_GID").unwrap_or(uid),
+            // A group with the number of the user may be somebody else's.
+            gid: number("SLURM_JOB_GID")
+                .or_else(|| group(uid))
+                .unwrap_or(NO_GROUP),
             node: variable("SLURMD_NODENAME").unwrap_or_else(host),
             gpus: parse_list(&gpus),
             comment: variable("SLURM_JOB_COMMENT").unwrap_or_default(),
             folder: variable("SLURM_JOB_WORK_DIR").unwrap_or_default(),
-            restarts: number("SLURM_JOB_RESTART_COUNT").unwrap_or(0),
+            restarts: number("SLURM_JOB_RESTART_COUNT"),
         })
     }
 }
@@ -73,8 +89,10 @@ mod tests {
             let found = variables.iter().find(|(key, _)| *key == name);
             found.map(|(_, value)| (*value).to_owned())
         };
-        let job = JobEnvironment::read(look_up).unwrap();
-        assert_eq!((job.id, job.uid, job.gid), (12, 1001, 1001));
+        let job = JobEnvironment::read_with(look_up, |_| Some(50)).unwrap();
+        assert_eq!((job.id, job.uid, job.gid), (12, 1001, 50));
+        let job = JobEnvironment::read_with(look_up, |_| None).unwrap();
+        assert_eq!((job.gid, job.restarts), (NO_GROUP, None));
         assert_eq!(job.gpus, [0, 2, 3]);
         assert!(job.comment.contains('\n'));
         assert_eq!(JobEnvironment::read(|_| None), None);

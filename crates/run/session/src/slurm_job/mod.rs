@@ -7,8 +7,11 @@
 mod as_user;
 mod comment;
 mod environment;
+mod gpus;
+mod liveness;
 mod record;
 
+pub use crate::sweep::call_from_hook;
 pub use as_user::{AsUser, write_user_record};
 pub use environment::JobEnvironment;
 pub use record::{JobGpu, JobOutcome, JobProgress, JobRecord, JobRecords};
@@ -16,13 +19,14 @@ pub use record::{JobGpu, JobOutcome, JobProgress, JobRecord, JobRecords};
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use sweetspot_device::{Amount, DeviceId, SensorKind};
+use sweetspot_device::DeviceId;
 use sweetspot_guard::{Job, LeaseKind, Owner, RemoteWriter, SettingsWriter};
 use sweetspot_service::policy::SlurmPolicy;
 
 use crate::SessionError;
-use crate::host::{all_gpus, open_host};
 use comment::{JobRequest, parse_comment};
+use gpus::{FoundGpus, find_gpus};
+use liveness::is_alive;
 use record::{JOB_SCHEMA, settings_text};
 
 /// What a hook needs besides the job.
@@ -61,28 +65,31 @@ pub fn prolog(job: &JobEnvironment, context: &HookContext<'_>) -> Result<HookRes
     let asks_nothing = matches!(request, Ok(None));
     let records = open_records(job, context)?;
     let mut messages = release_left(&records, job, context);
+    // Slurm starts a job again after a crash of its node, and its first start then had no epilog.
+    let earlier = records.read(job.id);
+    messages.extend(earlier.and_then(|left| release_later(left, &records, context)));
+    let unrestored = records.read(job.id).map(|left| left.problems);
     if asks_nothing && (job.gpus.is_empty() || !context.policy.all_jobs) {
         return Ok(HookResult {
             messages,
             ..HookResult::NOTHING
         });
     }
-    let (gpus, problem) = match find_gpus(&job.gpus) {
-        Ok(gpus) => (gpus, None),
-        Err(problem) => (Vec::new(), Some(problem.to_string())),
-    };
+    let FoundGpus { gpus, problem } = find_gpus(&job.gpus);
     let mut record = JobRecord {
         schema: JOB_SCHEMA.to_owned(),
         job: job.id,
         uid: job.uid,
         node: job.node.clone(),
-        restarts: job.restarts,
+        restarts: job
+            .restarts
+            .unwrap_or_else(|| records.earlier_starts(job.id)),
         progress: JobProgress::Running,
         outcome: JobOutcome::Unfinished,
         gpus,
         began_unix_s: now(),
         ended_unix_s: None,
-        problems: Vec::new(),
+        problems: unrestored.unwrap_or_default(),
     };
     // The record is on disk before anything is set, so that every later hook on the node knows of the lease.
     write(&records, &record)?;
@@ -128,7 +135,7 @@ pub fn epilog(job: &JobEnvironment, context: &HookContext<'_>) -> Result<HookRes
         });
     };
     let indices: Vec<u32> = record.gpus.iter().map(|gpu| gpu.index).collect();
-    let gpus = find_gpus(&indices).unwrap_or_default();
+    let gpus = find_gpus(&indices).gpus;
     for gpu in &mut record.gpus {
         let end = gpus.iter().find(|found| found.uuid == gpu.uuid);
         let end = end.and_then(|found| found.counter_at_start_j);
@@ -208,27 +215,38 @@ fn release(record: &mut JobRecord, context: &HookContext<'_>) {
 }
 
 /// Ends what earlier jobs have left: those whose epilog could not reach the service, and those whose GPUs Slurm has given
-/// to this job, so that they cannot exist any more (their epilog did not run, as after a crash).
+/// to this job and that run no more (their epilog did not run, as after a crash).
 fn release_left(
     records: &JobRecords,
     job: &JobEnvironment,
     context: &HookContext<'_>,
 ) -> Vec<String> {
     let mut messages = Vec::new();
-    for mut left in records.open_jobs() {
-        let has_its_gpus = left.gpus.iter().any(|gpu| job.gpus.contains(&gpu.index));
-        let is_over = left.progress == JobProgress::NotRestored || has_its_gpus;
-        if left.job == job.id || !is_over {
-            continue;
-        }
-        left.ended_unix_s.get_or_insert_with(now);
-        release(&mut left, context);
-        if records.write(&left).is_ok() && left.progress == JobProgress::Ended {
-            records.log("restored-later", &left, &left.summary());
-            messages.push(format!("job {}: what it left set is restored", left.job));
+    for left in records.open_jobs() {
+        let has_its_gpus = || left.gpus.iter().any(|gpu| job.gpus.contains(&gpu.index));
+        let is_over = left.job != job.id
+            && (left.progress == JobProgress::NotRestored
+                || has_its_gpus() && !is_alive(left.job, &job.node));
+        if is_over {
+            messages.extend(release_later(left, records, context));
         }
     }
     messages
+}
+
+/// Ends the leases of a job that is over, and returns a message if all is restored.
+fn release_later(
+    mut left: JobRecord,
+    records: &JobRecords,
+    context: &HookContext<'_>,
+) -> Option<String> {
+    left.ended_unix_s.get_or_insert_with(now);
+    release(&mut left, context);
+    if records.write(&left).is_err() || left.progress != JobProgress::Ended {
+        return None;
+    }
+    records.log("restored-later", &left, &left.summary());
+    Some(format!("job {}: what it left set is restored", left.job))
 }
 
 /// Sets what a job asks for on all its GPUs, or on none. The second value says why it is unknown whether something is set:
@@ -274,45 +292,6 @@ fn apply(
         Err(refusal) => writer.was_reached().then(|| refusal.to_string()),
     };
     (JobOutcome::Refused(reason), unknown)
-}
-
-/// The GPUs with these indices, and what their energy counters show now.
-fn find_gpus(indices: &[u32]) -> Result<Vec<JobGpu>, SessionError> {
-    if indices.is_empty() {
-        return Ok(Vec::new());
-    }
-    let mut found = Vec::new();
-    for mut gpu in all_gpus(open_host()?.as_ref())? {
-        let descriptor = gpu.descriptor().clone();
-        let index = device_number(gpu.pci_address().as_deref()).unwrap_or_else(|| gpu.index());
-        if descriptor.parent.is_some() || gpu.is_lost() || !indices.contains(&index) {
-            continue;
-        }
-        let counter = gpu.read(SensorKind::EnergyCounter).ok();
-        found.push(JobGpu {
-            index,
-            uuid: descriptor.id,
-            name: descriptor.name,
-            counter_at_start_j: counter.and_then(|reading| match reading.amount {
-                Amount::Energy(energy) => Some(energy.get()),
-                _ => None,
-            }),
-            energy_j: None,
-        });
-    }
-    Ok(found)
-}
-
-/// The number N of a GPU's device file `/dev/nvidiaN`, by which Slurm names it; NVML may count in another order. `None` if
-/// the driver does not tell, as on a simulated host.
-fn device_number(pci_address: Option<&str>) -> Option<u32> {
-    let address = pci_address?.to_lowercase();
-    let file = format!("/proc/driver/nvidia/gpus/{address}/information");
-    let text = std::fs::read_to_string(file).ok()?;
-    let line = text
-        .lines()
-        .find_map(|line| line.strip_prefix("Device Minor:"));
-    line?.trim().parse().ok()
 }
 
 /// The time in seconds since 1970.

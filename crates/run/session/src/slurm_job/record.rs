@@ -15,6 +15,12 @@ pub const JOB_SCHEMA: &str = "sweetspot.slurm-job/1";
 /// The largest accepted size of a record.
 const MAX_BYTES: u64 = 1 << 20;
 
+/// The most records of jobs that are over on a node; the oldest are removed.
+const MAX_ENDED: usize = 10_000;
+
+/// The size at which the log of a node is put aside, in place of the one that was put aside before.
+const MAX_LOG_BYTES: u64 = 16 << 20;
+
 /// The rights to folders and files with records. Slurm may call the hooks with an umask of 0, and a record decides which
 /// leases a hook ends.
 const FOLDER_MODE: u32 = 0o755;
@@ -94,7 +100,24 @@ pub struct JobRecord {
     pub problems: Vec<String>,
 }
 
+/// The name of the record of a job, without its extension; each start of a requeued job has its own.
+fn file_stem(job: u64, restarts: u32) -> String {
+    match restarts {
+        0 => job.to_string(),
+        restarts => format!("{job}-restart-{restarts}"),
+    }
+}
+
 impl JobRecord {
+    /// The name of the user's copy of the record.
+    pub fn user_file_name(&self) -> String {
+        let restart = match self.restarts {
+            0 => String::new(),
+            restarts => format!("-restart-{restarts}"),
+        };
+        format!("sweetspot-{}-{}{restart}.json", self.job, self.node)
+    }
+
     /// Describes the result in one line, for the admin comment of the job.
     pub fn summary(&self) -> String {
         let what = match &self.outcome {
@@ -131,6 +154,23 @@ fn create_folder(path: &Path) -> std::io::Result<()> {
         .map_err(std::io::Error::other)
 }
 
+/// Removes the oldest files of a folder if it has more than `most`: a tenth more than necessary, so that this is rarely
+/// done. What cannot be removed stays.
+fn remove_oldest(folder: &Path, most: usize) {
+    let entries = || std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let count = entries().count();
+    if count <= most {
+        return;
+    }
+    let mut files: Vec<(std::time::SystemTime, PathBuf)> = entries()
+        .filter_map(|entry| Some((entry.metadata().ok()?.modified().ok()?, entry.path())))
+        .collect();
+    files.sort();
+    for (_, file) in files.iter().take(count - most + most / 10) {
+        let _ = std::fs::remove_file(file);
+    }
+}
+
 /// The folder with the records of the jobs of a node.
 #[derive(Clone, Debug)]
 pub struct JobRecords {
@@ -155,6 +195,17 @@ impl JobRecords {
         let text = sweetspot_input::read_bytes(self.file(job), MAX_BYTES).ok()?;
         let record: JobRecord = serde_json::from_slice(&text).ok()?;
         (record.schema == JOB_SCHEMA && record.job == job).then_some(record)
+    }
+
+    /// How often a job was started on this node before, as far as its records are still there.
+    pub fn earlier_starts(&self, job: u64) -> u32 {
+        let ended = self.folder.join("ended");
+        let is_there = |starts: &u32| {
+            ended
+                .join(format!("{}.json", file_stem(job, *starts)))
+                .exists()
+        };
+        (0..).take_while(is_there).count() as u32
     }
 
     /// The records of jobs whose GPUs are not restored, as far as it is known.
@@ -182,8 +233,10 @@ impl JobRecords {
         // Jobs that are over are put aside, so that hooks do not read all jobs of a node's life.
         let ended = self.folder.join("ended");
         create_folder(&ended)?;
-        let file = ended.join(format!("{}.json", record.job));
+        let name = file_stem(record.job, record.restarts);
+        let file = ended.join(format!("{name}.json"));
         write_atomically_with_mode(&file, &text, RECORD_MODE)?;
+        remove_oldest(&ended, MAX_ENDED);
         match std::fs::remove_file(self.file(record.job)) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
             _ => Ok(()),
@@ -197,12 +250,16 @@ impl JobRecords {
             "unix_s": since.unwrap_or_default().as_secs_f64(), "event": event, "job": record.job,
             "uid": record.uid, "details": details,
         });
+        let path = self.folder.join("log.jsonl");
+        if path.metadata().is_ok_and(|file| file.len() > MAX_LOG_BYTES) {
+            let _ = std::fs::rename(&path, self.folder.join("log.1.jsonl"));
+        }
         let mut options = std::fs::File::options();
         let file = options
             .create(true)
             .append(true)
             .mode(RECORD_MODE)
-            .open(self.folder.join("log.jsonl"));
+            .open(path);
         let written = file.and_then(|mut file| writeln!(file, "{line}"));
         if let Err(error) = written {
             tracing::warn!(%error, "cannot write the log of jobs");
@@ -213,5 +270,62 @@ impl JobRecords {
     /// The file of a job's record.
     fn file(&self, job: u64) -> PathBuf {
         self.folder.join(format!("{job}.json"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The record of a job that is over.
+    fn ended(job: u64, restarts: u32) -> JobRecord {
+        JobRecord {
+            schema: JOB_SCHEMA.to_owned(),
+            job,
+            uid: 1,
+            node: "n1".to_owned(),
+            restarts,
+            progress: JobProgress::Ended,
+            outcome: JobOutcome::NothingAsked,
+            gpus: Vec::new(),
+            began_unix_s: 1.0,
+            ended_unix_s: None,
+            problems: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn each_start_of_a_requeued_job_has_its_own_record() {
+        let folder = tempfile::tempdir().unwrap();
+        let records = JobRecords {
+            folder: folder.path().to_owned(),
+        };
+        assert_eq!(records.earlier_starts(7), 0);
+        // Other jobs have names that begin alike.
+        for name in ["7.json", "7-restart-1.json", "70.json"] {
+            std::fs::create_dir_all(folder.path().join("ended")).unwrap();
+            std::fs::write(folder.path().join("ended").join(name), "").unwrap();
+        }
+        assert_eq!(records.earlier_starts(7), 2);
+        assert_eq!(ended(7, 0).user_file_name(), "sweetspot-7-n1.json");
+        assert_eq!(
+            ended(7, 2).user_file_name(),
+            "sweetspot-7-n1-restart-2.json"
+        );
+    }
+
+    #[test]
+    fn the_oldest_files_are_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let time = |second| std::time::UNIX_EPOCH + std::time::Duration::from_secs(second);
+        for number in 0..21 {
+            let file = std::fs::File::create(folder.path().join(format!("{number}.json"))).unwrap();
+            file.set_modified(time(1000 - number)).unwrap();
+        }
+        remove_oldest(folder.path(), 21);
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 21);
+        remove_oldest(folder.path(), 20);
+        let left = |number: u64| folder.path().join(format!("{number}.json")).exists();
+        assert!((0..18).all(left) && !(18..21).any(left));
     }
 }

@@ -12,8 +12,9 @@ mod time_left;
 
 pub use error::SweepError;
 pub use slurm::{
-    JobCounts, Placement, QueueSummary, SlurmError, SlurmOptions, SlurmRequest, answer_probe,
-    has_submitted_jobs, reject_queued_jobs, was_started_on_slurm,
+    JobCounts, Placement, QueueSummary, SlurmError, SlurmOptions, SlurmRequest, UnplannedJobs,
+    answer_probe, call_from_hook, has_submitted_jobs, reject_queued_jobs, test_without_gpus,
+    was_started_on_slurm,
 };
 pub use time_left::TimeLeft;
 

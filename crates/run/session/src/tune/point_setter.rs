@@ -1,11 +1,15 @@
 //! Applies a point of the search space to the GPUs of a job, or to the processor packages beside them.
 
 use sweetspot_control::tune::TuneSpace;
-use sweetspot_device::Settings;
+use sweetspot_device::{AppliedKnob, Settings};
 use sweetspot_guard::GuardError;
+use sweetspot_quantity::Watts;
 use sweetspot_workload::Lease;
 
 use crate::host::Gpu;
+
+/// A cap that a GPU replaced by a lower one, with the index of the GPU.
+type ReducedCap = (usize, AppliedKnob<Watts>);
 
 /// Applies points of the search space to all GPUs. A point is one combination of settings.
 pub struct PointSetter<'a> {
@@ -37,17 +41,23 @@ impl<'a> PointSetter<'a> {
     }
 
     /// Applies a point to every GPU, or to none if one fails, whose index is in the error. `each` contains the settings of a
-    /// point that gives GPUs settings of their own.
+    /// point that gives GPUs settings of their own. Returns the first cap that a GPU replaced by a lower one, with the index
+    /// of the GPU.
     pub fn set(
         &mut self,
         lease: &mut Lease<'_>,
         point: usize,
         each: Option<Vec<Settings>>,
-    ) -> Result<(), (usize, GuardError)> {
+    ) -> Result<Option<ReducedCap>, (usize, GuardError)> {
+        let mut reduced = None;
         let wanted = each.unwrap_or_else(|| self.space.of_gpus[point].clone());
         for (index, settings) in wanted.iter().enumerate() {
-            let Err(error) = self.set_one(lease, index, settings) else {
-                continue;
+            let error = match self.set_one(lease, index, settings) {
+                Ok(cap) => {
+                    reduced = reduced.or(cap.map(|cap| (index, cap)));
+                    continue;
+                }
+                Err(error) => error,
             };
             let before = self.present.iter().flatten().enumerate();
             for (earlier, settings) in before.take(index + 1) {
@@ -56,7 +66,7 @@ impl<'a> PointSetter<'a> {
             return Err((index, error));
         }
         self.present = Some(wanted);
-        Ok(())
+        Ok(reduced)
     }
 
     /// Applies settings to the GPU with this index, unless it no longer responds.
@@ -65,11 +75,11 @@ impl<'a> PointSetter<'a> {
         lease: &mut Lease<'_>,
         index: usize,
         settings: &Settings,
-    ) -> Result<(), GuardError> {
+    ) -> Result<Option<AppliedKnob<Watts>>, GuardError> {
         if self.lost.contains(&index) {
-            return Ok(());
+            return Ok(None);
         }
         let device = &self.gpus[index].descriptor().id;
-        lease.set(device, settings).map(drop)
+        lease.set(device, settings)
     }
 }

@@ -27,6 +27,7 @@ use crate::host::{
 };
 use crate::measure::{Machine, MeasureRequest};
 use crate::observer::Observer;
+use crate::run::shortfall_reason;
 
 /// Leases the GPUs, runs the command, tunes the GPUs' settings meanwhile and restores them.
 pub fn tune(
@@ -57,7 +58,8 @@ pub fn tune(
     if !job_devices.host.is_empty() {
         observer.note("the energy is that of the GPUs, the processor packages and their memory");
     }
-    let run = settable_space(&space, job_devices.set(), &mut lease).and_then(|settable| {
+    let settable = settable_space(&space, job_devices.set(), &mut lease, observer);
+    let run = settable.and_then(|settable| {
         space = settable;
         if let Some(note) = unavailable_knob_note(&space) {
             observer.note(&note);
@@ -178,11 +180,23 @@ fn settable_space(
     space: &TuneSpace,
     gpus: &[Gpu],
     lease: &mut Lease<'_>,
+    observer: &mut dyn Observer,
 ) -> Result<TuneSpace, SessionError> {
     let reference = space.space.reference();
     let set = PointSetter::new(space, gpus).set(lease, reference, None);
     let refused = match set.map_err(|(_, error)| error) {
-        Ok(()) => return Ok(space.clone()),
+        Ok(reduced) => {
+            if let Some((index, cap)) = reduced {
+                observer.note(&format!(
+                    "{}: savings are those against {}, because the reference of {} is not enforced ({})",
+                    gpus[index].descriptor().name,
+                    cap.enforced,
+                    cap.requested,
+                    shortfall_reason(&cap)
+                ));
+            }
+            return Ok(space.clone());
+        }
         Err(refused @ GuardError::Refused(_)) if space.clocks.is_some() => refused,
         Err(problem) => return Err(problem.into()),
     };
@@ -191,8 +205,8 @@ fn settable_space(
     let lowest = clocks.settings.len() - 1;
     // A lock that is set and reset shows whether clocks can be changed; the highest one has the least effect.
     let test = setter.set(lease, lowest.min(1), None);
-    match test.and_then(|()| setter.set(lease, clocks.space.reference(), None)) {
-        Ok(()) => Ok(clocks),
+    match test.and_then(|_| setter.set(lease, clocks.space.reference(), None)) {
+        Ok(_) => Ok(clocks),
         Err(_) => Err(refused.into()),
     }
 }

@@ -339,7 +339,7 @@ impl TuneLoop<'_> {
         let each = self.tuner.settings_of_each(point).map(<[_]>::to_vec);
         let set = self.setter.set(run.lease()?, point, each);
         match set {
-            Ok(()) => Some(TuneEvent::Applied(point)),
+            Ok(_) => Some(TuneEvent::Applied(point)),
             // A signal may have arrived since the check above.
             Err((_, GuardError::Refused(_))) if run.interrupted().is_some() => None,
             // The power readings may show it only later.

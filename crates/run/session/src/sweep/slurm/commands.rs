@@ -162,6 +162,13 @@ impl Scheduler for SlurmCommands {
     }
 }
 
+/// Calls a command of Slurm from a hook, and returns what it prints, or why it failed.
+pub fn call_from_hook(program: &'static str, words: &[&str]) -> Result<String, SlurmError> {
+    let mut command = Command::new(program);
+    command.args(words);
+    SlurmCommands::default().call(program, command, None, Wait::Hook)
+}
+
 /// Turns the failure of sbatch into the error that Slurm does not accept the job. A controller that cannot be reached has
 /// not refused anything.
 fn refused(called: Result<String, SlurmError>) -> Result<String, SlurmError> {

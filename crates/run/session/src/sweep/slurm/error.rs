@@ -105,6 +105,21 @@ pub enum SlurmError {
         /// The names of the jobs.
         name: String,
     },
+    /// A study cannot be pinned to a node, because its runs were not all made on one.
+    #[error(
+        "the stored runs were made on {0}, so that they cannot all be on one node: remove --nodes pinned, or start a new study with it"
+    )]
+    NotPinned(String),
+    /// A study cannot be pinned to a node while its jobs may run on others.
+    #[error(
+        "{jobs} jobs of this study that may run on any node are in Slurm's queue: cancel them with `scancel --name={name}`, or remove --nodes pinned"
+    )]
+    JobsElsewhere {
+        /// How many jobs are pending or running.
+        jobs: usize,
+        /// The names of the jobs.
+        name: String,
+    },
     /// Somebody cancelled jobs, so that runs are missing.
     #[error("{runs} runs are missing because their jobs were cancelled")]
     Cancelled {

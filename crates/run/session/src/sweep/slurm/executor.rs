@@ -10,6 +10,7 @@ use sweetspot_workload::SignalSource;
 
 use super::commands::{Scheduler, SlurmCommands};
 use super::ledger::Ledger;
+use super::pinned::choose_node;
 use super::tracker::{LostRun, QueueSummary, Tracker};
 use super::{MAX_OUTAGE, OUTAGE_POLL, Placement, SlurmError, SlurmSweep, wait_reason};
 use crate::SessionError;
@@ -40,6 +41,8 @@ pub(super) struct Execution<'a> {
     pub(super) tracker: Tracker,
     pub(super) stored: HashSet<u64>,
     pub(super) words: Vec<String>,
+    /// The node on which all runs are made; `None` unless they are pinned.
+    pub(super) pinned: Option<String>,
     /// The nodes over which runs are spread; empty if they are not.
     pub(super) nodes: Vec<String>,
     pub(super) folder: std::path::PathBuf,
@@ -87,11 +90,14 @@ impl SlurmSweep {
         let folder =
             std::path::absolute(store.folder()).map_err(SlurmError::file(store.folder()))?;
         let ledger = Ledger::new(&folder, &outline.identity());
-        ledger.write_executor(&self.options, self.node.as_deref())?;
+        let (arrays, words) = (ledger.arrays()?, self.options.sbatch_words()?);
+        let pinned = match (self.options.placement(), &self.node) {
+            (Placement::Pinned, None) => Some(choose_node(points, &arrays, &words, slurm)?),
+            (_, node) => node.clone(),
+        };
+        ledger.write_executor(&self.options, pinned.as_deref())?;
         let mut tracker = Tracker::default();
-        for array in ledger.arrays()? {
-            tracker.add(array);
-        }
+        arrays.into_iter().for_each(|array| tracker.add(array));
         let runs = points.iter().flat_map(|point| &point.runs);
         let mut execution = Execution {
             sweep: self,
@@ -102,7 +108,8 @@ impl SlurmSweep {
             slurm,
             ledger,
             tracker,
-            words: self.options.sbatch_words()?,
+            words,
+            pinned,
             nodes: Vec::new(),
             folder,
             begun: Instant::now(),
@@ -376,3 +383,6 @@ impl Execution<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

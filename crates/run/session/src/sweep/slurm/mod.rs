@@ -7,17 +7,21 @@ mod error;
 mod executor;
 mod ledger;
 mod options;
+mod pinned;
 mod probe;
 mod queue;
 mod script;
 mod submit;
 mod tracker;
+mod unplanned;
 mod wait;
 
+pub use commands::call_from_hook;
 pub use error::SlurmError;
 pub use options::{Placement, SlurmOptions};
 pub use probe::answer_probe;
 pub use tracker::QueueSummary;
+pub use unplanned::{UnplannedJobs, test_without_gpus};
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -44,7 +48,7 @@ pub struct SlurmSweep {
     options: SlurmOptions,
     /// The program that jobs run.
     program: PathBuf,
-    /// The node on which all runs are made; `None` unless they are pinned.
+    /// The node on which all runs are made; `None` unless they are pinned, and if a resumed study was not pinned before.
     node: Option<String>,
     /// Whether an interrupted sweep cancels its jobs.
     cancels: bool,

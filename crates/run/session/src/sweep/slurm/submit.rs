@@ -38,10 +38,13 @@ impl Execution<'_> {
                     .map(|array| array.blocks.len())
                     .sum();
                 let has_room = open == 0 || open + blocks.len() <= self.sweep.limits.job_count / 2;
-                let is_limited =
-                    self.sweep.options.max_jobs.is_some() && node.is_none() && open > 0;
-                if !has_room || is_limited {
+                if !has_room {
                     return Ok(false);
+                }
+                // The limit on jobs holds for each array alone, so that a node has one at a time.
+                let has_array = self.tracker.open_arrays().any(|array| array.node == node);
+                if self.sweep.options.max_jobs.is_some() && has_array {
+                    break;
                 }
                 if let Err(problem) = self.submit(blocks, node.clone(), observer) {
                     return self.refused(problem, node.as_deref(), observer);
@@ -84,7 +87,7 @@ impl Execution<'_> {
     fn place(&mut self, runs: &[u64]) -> Result<Vec<PlacedRuns>, SessionError> {
         match self.sweep.options.placement() {
             Placement::Any => return Ok(vec![(None, runs.to_vec())]),
-            Placement::Pinned => return Ok(vec![(self.sweep.node.clone(), runs.to_vec())]),
+            Placement::Pinned => return Ok(vec![(self.pinned.clone(), runs.to_vec())]),
             Placement::Spread => {}
         }
         let up = self.slurm.nodes(partition(&self.words).as_deref())?;

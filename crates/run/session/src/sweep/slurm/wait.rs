@@ -10,6 +10,10 @@ use sweetspot_workload::SignalSource;
 /// How long a command may take. Slurm's commands end by themselves before, unless a file system or a wrapper blocks them.
 const TIMEOUT: Duration = Duration::from_secs(120);
 
+/// How long a command may take that a hook calls: the job on the node waits for it, and Slurm takes a node out of service
+/// whose hooks take too long.
+const HOOK_TIMEOUT: Duration = Duration::from_secs(10);
+
 /// The time between two checks for a signal.
 const CHECK_INTERVAL: Duration = Duration::from_millis(20);
 
@@ -20,14 +24,24 @@ pub enum Wait {
     Query,
     /// It submits or cancels jobs, and its answer says what it has done.
     Change,
+    /// A hook of Slurm called it.
+    Hook,
 }
 
 impl Wait {
+    /// How long the command may take.
+    fn timeout(self) -> Duration {
+        match self {
+            Self::Query | Self::Change => TIMEOUT,
+            Self::Hook => HOOK_TIMEOUT,
+        }
+    }
+
     /// How long the command may go on after a signal.
     fn after_signal(self) -> Duration {
         Duration::from_secs(match self {
             Self::Query => 1,
-            Self::Change => 5,
+            Self::Change | Self::Hook => 5,
         })
     }
 }
@@ -42,7 +56,7 @@ pub fn wait_for(
     let group = Pid::from_child(&child);
     let (sender, ended) = channel();
     std::thread::spawn(move || sender.send(child.wait_with_output()));
-    let mut deadline = Instant::now() + TIMEOUT;
+    let mut deadline = Instant::now() + wait.timeout();
     let mut is_interrupted = false;
     loop {
         match ended.recv_timeout(CHECK_INTERVAL) {
@@ -60,7 +74,7 @@ pub fn wait_for(
             let _ = kill_process_group(group, Signal::KILL);
             return Err(match signal {
                 Some(signal) => format!("it had not ended after signal {signal}"),
-                None => format!("it did not respond within {} s", TIMEOUT.as_secs()),
+                None => format!("it did not respond within {} s", wait.timeout().as_secs()),
             });
         }
     }
