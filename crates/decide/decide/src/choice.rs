@@ -34,6 +34,9 @@ pub struct Choice {
     /// The probability that the choice is not better than the reference; absent if the reference has no value or does
     /// not meet the limits.
     pub chance_of_no_gain: Option<f64>,
+    /// The probability that no allowed candidate is better than the reference by more than [`NEGLIGIBLE_GAIN`], so that
+    /// changing anything gains nothing; absent if the reference has no value or does not meet the limits.
+    pub chance_nothing_gains: Option<f64>,
     /// The expected loss if the choice is used instead of the truly best allowed candidate, as a share; that of the
     /// reference if it is as good. Absent if the objective has no positive value for two candidates.
     pub expected_loss: Option<f64>,
@@ -104,6 +107,10 @@ impl std::fmt::Display for Exclusion {
 /// The preferred candidate may be worse than the best by this share at most, by their expected costs: with noisy runs
 /// even much worse candidates may be the best.
 pub const MAX_TIE_LOSS: f64 = 0.01;
+
+/// A gain of at most this share is none: no two settings are exactly alike, and among many some are always better by a
+/// little.
+pub const NEGLIGIBLE_GAIN: f64 = 0.005;
 
 /// How the candidate is chosen among those that meet the limits.
 #[derive(Clone, Copy, Debug)]
@@ -255,6 +262,10 @@ impl Comparison {
                 .as_ref()
                 .filter(|_| can_keep_reference)
                 .and_then(|assessment| assessment.chance_of_no_gain(candidate)),
+            chance_nothing_gains: assessment
+                .as_ref()
+                .filter(|_| can_keep_reference)
+                .and_then(|assessment| assessment.chance_nothing_gains(&indices)),
             expected_loss: assessment
                 .as_ref()
                 .and_then(|assessment| match keeps_reference {

@@ -47,7 +47,7 @@ mod value;
 
 pub use assessment::{Assessment, Change, LinePosition};
 pub use best::best;
-pub use choice::{Choice, Excluded, Exclusion, MAX_TIE_LOSS};
+pub use choice::{Choice, Excluded, Exclusion, MAX_TIE_LOSS, NEGLIGIBLE_GAIN};
 pub use comparison::{Candidate, Comparison};
 pub use criteria::Criteria;
 pub use group::{Cell, Group, GroupError, Groups, Mean, group};

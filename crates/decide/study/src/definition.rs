@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use sweetspot_decide::search::StrategyName;
-use sweetspot_decide::{Limit, Objective};
+use sweetspot_decide::{Limit, Objective, Preference};
 use sweetspot_measure::{MethodChoice, RunWindow};
 use sweetspot_quantity::{Celsius, Seconds};
 
@@ -106,6 +106,9 @@ pub struct Definition {
     /// The objective of the strategy and of the recommendation.
     #[serde(skip_serializing_if = "Option::is_none", with = "text_field::optional")]
     pub objective: Option<Objective>,
+    /// Which of the settings that may be best is recommended.
+    #[serde(skip_serializing_if = "Option::is_none", with = "text_field::optional")]
+    pub prefer: Option<Preference>,
     /// The limits that the recommendation must meet.
     #[serde(
         skip_serializing_if = "Option::is_none",
@@ -230,6 +233,7 @@ impl Definition {
             order: self.order.or(other.order),
             strategy: self.strategy.or(other.strategy),
             objective: self.objective.or(other.objective),
+            prefer: self.prefer.or(other.prefer),
             limit: self.limit.or(other.limit),
             evaluations: self.evaluations.or(other.evaluations),
             prior: self.prior.or(other.prior),
@@ -284,7 +288,7 @@ impl Definition {
         if self.at_most.is_some_and(|most| most < self.repeat()) {
             return bad("at-most must not be less than the number of runs of each configuration");
         }
-        if matches!(self.until, Some(Until::Certainty(_)))
+        if self.is_until_sure()
             && matches!(self.objective, Some(Objective::Cost | Objective::Carbon))
         {
             return bad(
@@ -335,7 +339,12 @@ impl Definition {
 
     /// Whether the objective, which is EDP if absent, decides which runs are made.
     pub fn objective_chooses_runs(&self) -> bool {
-        self.strategy.is_some() || matches!(self.until, Some(Until::Certainty(_)))
+        self.strategy.is_some() || self.is_until_sure()
+    }
+
+    /// Whether runs are added until the recommendation is certain.
+    pub fn is_until_sure(&self) -> bool {
+        matches!(self.until, Some(Until::Certainty(_)))
     }
 
     /// The number of runs of each configuration.

@@ -1,5 +1,6 @@
 //! The description of a study before its first run.
 
+use sweetspot_decide::Preference;
 use sweetspot_decide::search::StrategyName;
 use sweetspot_stats::Seed;
 
@@ -61,6 +62,9 @@ pub struct AddedRuns {
     pub until: Option<Until>,
     /// The maximum number of runs of a configuration if `until` is given.
     pub at_most: Option<u32>,
+    /// Which of the settings that may be best is recommended; it counts only if `until` asks for a certain
+    /// recommendation.
+    pub prefer: Option<Preference>,
 }
 
 impl AddedRuns {
@@ -145,6 +149,9 @@ impl Outline {
         }
         if added.until.is_some() {
             definition.until = added.until;
+            if matches!(added.until, Some(Until::Certainty(_))) {
+                definition.prefer = added.prefer.or(definition.prefer);
+            }
             // A study that has more runs than the new default keeps them.
             if definition.repeat() < present {
                 definition.repeat = Some(present);

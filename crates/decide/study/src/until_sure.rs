@@ -32,6 +32,10 @@ pub struct CertaintyTarget {
     /// The objective of the recommendation.
     #[serde(with = "text_field::required")]
     pub objective: Objective,
+    /// Which of the settings that may be best is recommended. Studies of earlier versions, which do not say, take the
+    /// fastest.
+    #[serde(default, with = "text_field::required")]
+    pub prefer: Preference,
     /// The limits that the recommendation must meet.
     #[serde(default, with = "text_field::list")]
     pub limits: Vec<Limit>,
@@ -91,7 +95,7 @@ impl CertaintyTarget {
             objective: self.objective,
             limits: self.limits.clone(),
             tariff: Tariff::NONE,
-            preference: Preference::default(),
+            preference: self.prefer,
         };
         Comparison::new(&candidates, Some(&reference), Tariff::NONE)
             .with_places(places(on_axes, &plan.axes))
@@ -118,6 +122,7 @@ impl Definition {
             Until::Precision(_) => None,
             Until::Certainty(Certainty::Sure) => Some(CertaintyTarget {
                 objective: self.objective.unwrap_or(Objective::Edp),
+                prefer: self.prefer.unwrap_or_default(),
                 limits: self.limit.clone().unwrap_or_default(),
                 max_runs: self.max_repeats(),
             }),

@@ -1,6 +1,7 @@
 //! Valid and invalid axes; plans and the seeds of their runs.
 
 use proptest::prelude::*;
+use sweetspot_decide::Preference;
 use sweetspot_device::{Domain, Settings};
 use sweetspot_quantity::{Joules, Megahertz, Ratio, Seconds, Watts};
 use sweetspot_study::{
@@ -342,6 +343,21 @@ fn a_finished_study_can_get_a_target_for_its_runs() {
         raised.add_runs(&added).unwrap();
         assert_eq!(raised.plan, started(whole, sure, Some(12)).plan);
     }
+    // The preference is that of the study, or the one that is given with the target.
+    let mut raised = started(None, None, None);
+    let added = AddedRuns {
+        until: sure,
+        prefer: Some(Preference::Energy),
+        ..AddedRuns::default()
+    };
+    raised.add_runs(&added).unwrap();
+    let preference = |outline: &Outline| {
+        let target = outline.plan.until_sure.as_ref();
+        target.map(|target| target.prefer)
+    };
+    assert_eq!(preference(&raised), Some(Preference::Energy));
+    let stored = Definition::parse(&raised.definition.to_toml().unwrap()).unwrap();
+    assert_eq!(preference(&outline(&stored)), Some(Preference::Energy));
     let mut same = started(Some(9), None, None);
     let before = same.clone();
     let refused = [
@@ -350,9 +366,9 @@ fn a_finished_study_can_get_a_target_for_its_runs() {
     ];
     for (until, at_most, message) in refused {
         let added = AddedRuns {
-            repeat: None,
             until,
             at_most,
+            ..AddedRuns::default()
         };
         let error = same.add_runs(&added).unwrap_err().to_string();
         assert!(error.contains(message), "{error}");

@@ -83,9 +83,10 @@ pub fn flags_beyond(
             each.map(|limit| flag("limit", limit.to_string())).collect()
         }
     });
+    let preference = prefer.prefer.filter(|own| definition.prefer != Some(*own));
     let one = |name: &str, value: Option<String>| value.map(|value| flag(name, value));
     let others = [
-        one("prefer", prefer.prefer.map(|one| one.to_string())),
+        one("prefer", preference.map(|one| one.to_string())),
         one(
             "price-per-kwh",
             criteria.price_per_kwh.map(|one| one.to_string()),

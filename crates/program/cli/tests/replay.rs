@@ -179,7 +179,8 @@ fn measured_curves(gpu: &str) -> String {
 }
 
 /// Replays all strategies on the measured curves of a GPU, and returns the document.
-fn replay_measured(gpu: &str, objective: &str, prior: &str) -> Value {
+fn replay_measured(gpu: &str, objective: &str, prior: &str, seed: u64) -> Value {
+    let seed = seed.to_string();
     let folder = tempfile::tempdir().unwrap();
     let file = measured_curves(gpu);
     let args = [
@@ -187,7 +188,7 @@ fn replay_measured(gpu: &str, objective: &str, prior: &str) -> Value {
         &["--time", "time_per_epoch", "--power", "average_power"],
         &["--group", "dataset,network,batch_size,optimizer"],
         &["--objective", objective, "--prior", prior],
-        &["--strategy", "all", "--export-json", "-"],
+        &["--strategy", "all", "--seed", &seed, "--export-json", "-"],
     ]
     .concat();
     let output = replay(folder.path(), &args);
@@ -212,7 +213,7 @@ fn after(document: &Value, strategy: &str, key: &str, evaluations: usize) -> f64
 fn guided_search_does_well_on_measured_zeus_curves() {
     for gpu in ["v100", "p100"] {
         for objective in OBJECTIVES {
-            let document = replay_measured(gpu, objective, "none");
+            let document = replay_measured(gpu, objective, "none", 1);
             let within = after(&document, "guided", "within_1pct_by_evaluations", 3);
             assert!(within >= 0.75, "{gpu} {objective}: {within}");
             for evaluations in 2..=5 {
@@ -253,52 +254,74 @@ fn check_bounds(document: &Value, label: &str) {
     }
 }
 
-/// Checks the guided strategy with what it learns from the other curves of the same GPU, and from the other GPU.
+/// A value of the guided strategy after a number of evaluations, averaged over documents.
+fn mean_after(documents: &[Value], key: &str, evaluations: usize) -> f64 {
+    let values = documents.iter();
+    let values = values.map(|document| after(document, "guided", key, evaluations));
+    values.sum::<f64>() / documents.len() as f64
+}
+
+/// Checks the guided strategy with what it learns from the other curves of the same GPU, and from the other GPU, on
+/// average over seeds: one seed is not representative.
 ///
 /// On 19 of the 68 curves of the V100 and 16 of the 45 of the P100 the job draws less than 76 W, so that no cap has an
-/// effect and what differs is noise. No prior helps there: with every other curve right, chance gives 84 to 89 % within
-/// 1 % at three evaluations, not 90 %.
+/// effect and what differs is noise. With every other curve right, chance gives 84 to 89 % within 1 % at three
+/// evaluations on average, and 90 % or more in 1.5 to 12 % of all tries on the V100 and 22 to 34 % on the P100.
 #[test]
 #[ignore = "needs ../shared/measured_zeus"]
 fn guided_search_learns_from_measured_zeus_curves() {
+    const SEEDS: std::ops::RangeInclusive<u64> = 1..=5;
+    let replays = |gpu: &str, objective: &str, prior: &str| -> Vec<Value> {
+        let documents = SEEDS.map(|seed| replay_measured(gpu, objective, prior, seed));
+        documents.collect()
+    };
     // For each objective, the curves of both GPUs that the search ends within 1 % of, learning from the same GPU.
     let mut good = [0.0; OBJECTIVES.len()];
     let mut all = 0.0;
     for (gpu, other) in [("v100", "p100"), ("p100", "v100")] {
         for (number, objective) in OBJECTIVES.into_iter().enumerate() {
-            let cold = replay_measured(gpu, objective, "none");
-            let curves = cold["curves"].as_array().unwrap().len() as f64;
+            let cold = replays(gpu, objective, "none");
+            let curves = cold[0]["curves"].as_array().unwrap().len() as f64;
             all += curves / OBJECTIVES.len() as f64;
-            for (prior, least) in [("leave-one-out", 0.83), (&measured_curves(other), 0.72)] {
+            for (prior, least) in [("leave-one-out", 0.78), (&measured_curves(other), 0.72)] {
                 let label = format!("{gpu} {objective} {prior}");
-                let document = replay_measured(gpu, objective, prior);
-                let within = after(&document, "guided", "within_1pct_by_evaluations", 3);
-                assert!(within >= least, "{label}: {within}");
-                check_bounds(&document, &label);
-                if prior == "leave-one-out" {
-                    good[number] += curves * document["summary"]["within_1pct"].as_f64().unwrap();
+                let documents = replays(gpu, objective, prior);
+                let key = "within_1pct_by_evaluations";
+                let at_three: Vec<f64> = documents
+                    .iter()
+                    .map(|document| after(document, "guided", key, 3))
+                    .collect();
+                let within = mean_after(&documents, key, 3);
+                println!("{label}: {within:.3} of {at_three:.3?}");
+                assert!(within >= least, "{label}: {at_three:?}");
+                for document in &documents {
+                    check_bounds(document, &label);
+                    if prior == "leave-one-out" {
+                        let within = document["summary"]["within_1pct"].as_f64().unwrap();
+                        good[number] += curves * within / documents.len() as f64;
+                    }
                 }
                 for evaluations in 2..=5 {
-                    let of = |strategy: &str| {
-                        after(
-                            &document,
-                            strategy,
-                            "within_1pct_by_evaluations",
-                            evaluations,
-                        )
-                    };
-                    let (guided, others) = (of("guided"), of("golden").max(of("linear")));
+                    let of = |strategy: &str| after(&documents[0], strategy, key, evaluations);
+                    let others = of("golden").max(of("linear"));
+                    let guided = mean_after(&documents, key, evaluations);
                     assert!(
                         guided >= others,
                         "{label} {evaluations}: {guided}, {others}"
                     );
+                    let key = "regret_by_evaluations";
+                    let of = |strategy: &str| after(&documents[0], strategy, key, evaluations);
+                    let others = of("golden").min(of("linear"));
+                    let guided = mean_after(&documents, key, evaluations);
+                    let shown = format!("{label} {evaluations}: {guided}, others {others}");
+                    assert!(guided <= others, "{shown}");
                 }
                 // A prior costs at most half a percent of regret.
                 for evaluations in 3..=5 {
-                    let of = |document: &Value| {
-                        after(document, "guided", "regret_by_evaluations", evaluations)
+                    let of = |documents: &[Value]| {
+                        mean_after(documents, "regret_by_evaluations", evaluations)
                     };
-                    let (own, cold) = (of(&document), of(&cold));
+                    let (own, cold) = (of(&documents), of(&cold));
                     assert!(
                         own <= cold + 0.005,
                         "{label} {evaluations}: {own}, cold {cold}"
@@ -308,7 +331,7 @@ fn guided_search_learns_from_measured_zeus_curves() {
         }
     }
     for (objective, good) in OBJECTIVES.into_iter().zip(good) {
-        let least = if objective == "eds:1.5" { 0.94 } else { 0.95 };
+        let least = if objective == "eds:1.5" { 0.96 } else { 0.97 };
         assert!(good >= least * all, "{objective}: {good} of {all}");
     }
 }

@@ -26,7 +26,8 @@ pub struct Recommendation {
     /// reference is recommended and is not one of the points.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub point: Option<usize>,
-    /// The indices in `points` of all points that may be the best; with 95 % probability the truly best are among them.
+    /// The indices in `points` of all points that may be the best; with 95 % probability the truly best of the points that
+    /// ran are among them. A search runs only some of the points: its `search.regret_bound` counts the others too.
     pub may_be_best: Vec<usize>,
     /// What the change saves compared with the reference; absent if nothing is to be changed.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -34,6 +35,10 @@ pub struct Recommendation {
     /// The probability that the change gains nothing; absent if nothing is to be changed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub chance_of_no_gain: Option<f64>,
+    /// The probability that no point is better than the reference by more than 0.5 % of the objective, so that changing
+    /// anything gains nothing; absent if the reference does not meet the limits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub chance_nothing_gains: Option<f64>,
     /// The expected loss against the truly best point, as a share of the objective.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expected_loss: Option<f64>,

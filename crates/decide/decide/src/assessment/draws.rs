@@ -200,6 +200,18 @@ impl CostDraws {
         libm::expm1(self.means[point] - least)
     }
 
+    /// The share of the draws in which none of `others` costs less than `point` by more than this share.
+    pub(super) fn share_none_better(&self, point: usize, others: &[usize], gain: f64) -> f64 {
+        let draws = self.values.chunks_exact(self.points);
+        let count = draws.len() as f64;
+        let least_gain = -libm::log1p(-gain);
+        let none_better = draws.filter(|draw| {
+            let mut others = others.iter();
+            others.all(|other| draw[point] - draw[*other] <= least_gain)
+        });
+        none_better.count() as f64 / count
+    }
+
     /// The draws of the difference of the log costs of two configurations, in ascending order.
     pub(super) fn sorted_differences(&self, a: usize, b: usize) -> Vec<f64> {
         let draws = self.values.chunks_exact(self.points);

@@ -179,23 +179,33 @@ fn lines(runs: &[Vec<f64>], places: &[LinePosition], noise: &RunNoise) -> Vec<Li
 fn weighted_components(lines: &[Line], noise: &RunNoise, has_order: bool) -> Vec<Component> {
     let step = lines.len().div_ceil(MAX_WEIGHING_LINES).max(1);
     let lines: Vec<Line> = lines.iter().step_by(step).map(Line::thinned).collect();
-    let log_likelihood = |process: &Process, noise_factor: f64| -> f64 {
-        let lines = lines.iter();
-        lines
-            .map(|line| line.log_likelihood(process, noise_factor))
-            .sum()
+    let log_likelihoods = |process: &Process, noise_factors: &[f64]| -> Vec<f64> {
+        let mut sums = vec![0.0; noise_factors.len()];
+        for line in &lines {
+            for (sum, own) in sums
+                .iter_mut()
+                .zip(line.log_likelihoods(process, noise_factors))
+            {
+                *sum += own;
+            }
+        }
+        sums
     };
-    let typical = noise.factors[noise.factors.len() / 2];
     let processes = match has_order {
-        true => process::with_order(|process| log_likelihood(process, typical)),
+        true => process::with_order(|process| {
+            let scores = log_likelihoods(process, noise.factors_for_ranking());
+            scores.into_iter().fold(f64::NEG_INFINITY, f64::max)
+        }),
         false => process::without_order(),
     };
     let mut components = Vec::with_capacity(processes.len() * noise.factors.len());
     for (process, probability) in processes {
-        components.extend(noise.factors.iter().map(|noise_factor| Component {
+        let weights = log_likelihoods(&process, &noise.factors);
+        let pairs = noise.factors.iter().zip(weights);
+        components.extend(pairs.map(|(noise_factor, log_likelihood)| Component {
             process,
             noise_factor: *noise_factor,
-            log_weight: libm::log(probability) + log_likelihood(&process, *noise_factor),
+            log_weight: libm::log(probability) + log_likelihood,
         }));
     }
     components
@@ -272,25 +282,32 @@ impl Line {
         Cholesky::of(&matrix, size)
     }
 
-    /// The natural logarithm of the probability density of the means.
-    fn log_likelihood(&self, process: &Process, noise_factor: f64) -> f64 {
+    /// The natural logarithm of the probability density of the means, for each factor of the noise.
+    fn log_likelihoods(&self, process: &Process, noise_factors: &[f64]) -> Vec<f64> {
+        let noise_factors = noise_factors.iter();
         let Some(positions) = &self.positions else {
             let prior = self.independent_variance(process);
-            let pairs = self.means.iter().zip(&self.variances);
-            let terms = pairs.map(|(mean, variance)| {
-                let variance = prior + noise_factor * variance;
-                mean * mean / variance + libm::log(variance)
-            });
-            return -0.5 * terms.sum::<f64>();
+            let log_likelihood = |noise_factor: &f64| {
+                let pairs = self.means.iter().zip(&self.variances);
+                let terms = pairs.map(|(mean, variance)| {
+                    let variance = prior + noise_factor * variance;
+                    mean * mean / variance + libm::log(variance)
+                });
+                -0.5 * terms.sum::<f64>()
+            };
+            return noise_factors.map(log_likelihood).collect();
         };
         let covariance = self.covariance(positions, process);
-        let Some(cholesky) = self.measured_cholesky(&covariance, noise_factor) else {
-            return f64::NEG_INFINITY;
+        let log_likelihood = |noise_factor: &f64| {
+            let Some(cholesky) = self.measured_cholesky(&covariance, *noise_factor) else {
+                return f64::NEG_INFINITY;
+            };
+            let mut means = self.means.clone();
+            cholesky.whiten(&mut means);
+            let square: f64 = means.iter().map(|x| x * x).sum();
+            -0.5 * (square + cholesky.log_determinant())
         };
-        let mut means = self.means.clone();
-        cholesky.whiten(&mut means);
-        let square: f64 = means.iter().map(|x| x * x).sum();
-        -0.5 * (square + cholesky.log_determinant())
+        noise_factors.map(log_likelihood).collect()
     }
 
     /// Writes the log costs of the line into a draw of all configurations.

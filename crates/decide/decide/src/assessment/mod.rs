@@ -207,6 +207,14 @@ impl Assessment {
         Some(worse.count() as f64 / differences.len() as f64)
     }
 
+    /// The probability that no candidate of `allowed` is better than the reference by more than
+    /// [`NEGLIGIBLE_GAIN`](crate::NEGLIGIBLE_GAIN).
+    pub fn chance_nothing_gains(&self, allowed: &[usize]) -> Option<f64> {
+        let (reference, others) = (self.reference?, self.rows_of(allowed));
+        let draws = &self.draws;
+        Some(draws.share_none_better(reference, &others, crate::NEGLIGIBLE_GAIN))
+    }
+
     /// The expected loss if a candidate is used instead of the truly best of `allowed`, as a share.
     pub fn expected_loss(&self, candidate: usize, allowed: &[usize]) -> Option<f64> {
         Some(

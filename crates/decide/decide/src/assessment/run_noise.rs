@@ -4,12 +4,15 @@ use sweetspot_stats::Summary;
 
 /// The smallest standard deviation of a run, as a share: measurements and their arithmetic are not more exact.
 const MIN_DEVIATION: f64 = 1e-6;
-/// The standard deviations, as shares, that are possible if no configuration was repeated, all equally likely.
-const DEVIATIONS_WITHOUT_REPEATS: [f64; 8] =
-    [0.0005, 0.001, 0.002, 0.004, 0.008, 0.015, 0.03, 0.05];
-/// The standard deviation, as a share, that is assumed if no configuration was repeated and the configurations have no
-/// order, so nothing shows how much runs vary.
-const DEVIATION_WITHOUT_EVIDENCE: f64 = 0.03;
+/// The standard deviations, as shares, that are possible if no configuration was repeated, all equally likely. The
+/// large ones are of jobs on shared machines, and of objectives that multiply noisy values. Without them the model would
+/// take such noise for effects of the settings.
+const DEVIATIONS_WITHOUT_REPEATS: [f64; 11] = [
+    0.0005, 0.001, 0.002, 0.004, 0.008, 0.015, 0.03, 0.05, 0.1, 0.2, 0.4,
+];
+/// The standard deviations, as shares, that are possible if no configuration was repeated and the configurations have no
+/// order, all equally likely. Nothing in such results tells noise from effects.
+const DEVIATIONS_WITHOUT_EVIDENCE: [f64; 4] = [0.01, 0.03, 0.1, 0.3];
 /// The possible degrees of freedom by which the noise of configurations differs: few mean that some configurations are
 /// much noisier than others, infinitely many that all are alike.
 const SIMILARITIES: [f64; 5] = [4.0, 8.0, 16.0, 32.0, f64::INFINITY];
@@ -24,6 +27,8 @@ pub(super) struct RunNoise {
     pub(super) variances: Vec<f64>,
     /// Equally likely factors by which all variances may be wrong, because they are estimated from few runs.
     pub(super) factors: Vec<f64>,
+    /// Whether the noise is assumed, because no configuration was repeated.
+    is_assumed: bool,
 }
 
 impl RunNoise {
@@ -39,8 +44,9 @@ impl RunNoise {
                 variances: vec![1.0; values.len()],
                 factors: match has_order {
                     true => DEVIATIONS_WITHOUT_REPEATS.map(|d| d * d).to_vec(),
-                    false => vec![DEVIATION_WITHOUT_EVIDENCE * DEVIATION_WITHOUT_EVIDENCE],
+                    false => DEVIATIONS_WITHOUT_EVIDENCE.map(|d| d * d).to_vec(),
                 },
+                is_assumed: true,
             };
         }
         let pooled = (squares / degrees).max(MIN_DEVIATION * MIN_DEVIATION);
@@ -62,6 +68,17 @@ impl RunNoise {
                     .map(|normal| variance_factor(degrees, normal))
                     .to_vec(),
             },
+            is_assumed: false,
+        }
+    }
+
+    /// The factors with which processes are compared before the best of them are weighted with every factor: the middle
+    /// one, or all if the noise is assumed, because they are then far apart.
+    pub(super) fn factors_for_ranking(&self) -> &[f64] {
+        let middle = self.factors.len() / 2;
+        match self.is_assumed {
+            true => &self.factors,
+            false => self.factors.get(middle..=middle).unwrap_or(&self.factors),
         }
     }
 }

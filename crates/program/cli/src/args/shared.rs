@@ -314,7 +314,8 @@ impl CriteriaArgs {
     /// configuration file.
     pub fn criteria_for(&self, definition: &Definition, prefer: PreferArgs) -> Result<Criteria> {
         let mut criteria = self.criteria()?;
-        criteria.preference = prefer.prefer.unwrap_or(criteria.preference);
+        let stored = preference_of(definition);
+        criteria.preference = prefer.prefer.or(stored).unwrap_or(criteria.preference);
         if self.objective.is_none() {
             criteria.objective = objective_of(definition).unwrap_or(criteria.objective);
         }
@@ -374,4 +375,11 @@ fn objective_of(definition: &Definition) -> Option<Objective> {
     definition
         .objective
         .or(chooses_runs.then_some(Objective::Edp))
+}
+
+/// The preference that is stored with a study. If it decides which runs are added, it does not depend on the
+/// configuration file.
+fn preference_of(definition: &Definition) -> Option<Preference> {
+    let chooses_runs = definition.is_until_sure();
+    definition.prefer.or(chooses_runs.then(Preference::default))
 }

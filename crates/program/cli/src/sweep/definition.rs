@@ -69,6 +69,7 @@ pub fn read_definition(args: &SweepArgs) -> Result<Definition> {
         training: args.training.training.clone(),
         strategy: args.strategy,
         objective: args.criteria.objective,
+        prefer: args.prefer.prefer,
         limit: args.criteria.limits(),
         evaluations: args.evaluations,
         prior: None,
@@ -92,6 +93,10 @@ pub fn read_definition(args: &SweepArgs) -> Result<Definition> {
     let is_configured = definition.objective.is_none();
     if is_configured {
         definition.objective = Config::load()?.objective;
+    }
+    // The preference decides which runs are added, so it must not change with the file.
+    if definition.is_until_sure() && definition.prefer.is_none() {
+        definition.prefer = Config::load()?.prefer;
     }
     if definition.command.is_some() && definition.folder.is_none() {
         definition.folder = Some(current_folder()?);

@@ -114,6 +114,7 @@ fn resume(args: &SweepArgs, study: &Path) -> Result<Outcome> {
         repeat: args.repeat,
         until: args.until,
         at_most: args.at_most,
+        prefer: Some(criteria.preference),
     };
     if !added.is_empty() {
         outline.add_runs(&added)?;

@@ -83,6 +83,54 @@ fn caps_that_do_not_bind_change_nothing() {
             shown.contains("no other setting is significantly better in edp"),
             "{shown}"
         );
+        assert!(
+            shown.contains("30 others from 270 W to 299 W may be as good."),
+            "{shown}"
+        );
+        let chance = recommendation["chance_nothing_gains"].as_f64().unwrap();
+        assert!(chance > 0.9, "{recommendation}");
+    }
+}
+
+/// With one run of two caps nothing tells noise from effect: the text says what is assumed and what may be missed.
+#[test]
+fn keeping_the_default_after_one_run_each_says_how_uncertain_that_is() {
+    let args = [&CAPS[..5], &["--power-cap", "200,300", "--repeat", "1"]].concat();
+    let (recommendation, shown) = recommendation(&args);
+    assert_eq!(recommendation["change"], false, "{recommendation}");
+    let chance = recommendation["chance_nothing_gains"].as_f64().unwrap();
+    assert!((0.02..0.9).contains(&chance), "{recommendation}");
+    let loss = recommendation["expected_loss"].as_f64().unwrap();
+    for wanted in [
+        "200 W may be as good.".to_owned(),
+        format!(
+            "is {:.0} %; the best one is expected to be {:.1} % better.",
+            100.0 * chance,
+            100.0 * loss
+        ),
+        "the noise of runs is estimated, not measured".to_owned(),
+    ] {
+        assert!(shown.contains(&wanted), "{wanted}: {shown}");
+    }
+}
+
+/// Large noise of single runs must not look like a gain.
+#[test]
+fn one_noisy_run_of_each_cap_recommends_no_change_where_none_binds() {
+    let folder = folder();
+    let profile = include_str!("../../../../simulate/sim/profiles/gpus/tesla_v100_sxm2_16gb.toml");
+    let noisy = profile
+        .replace("Tesla V100-SXM2-16GB", "Noisy")
+        .replace("aliases = [\"v100\"]", "noise = \"20 %\"");
+    std::fs::write(folder.path().join("noisy.toml"), noisy).unwrap();
+    for seed in 1..=8 {
+        let args = format!(
+            "sweep --simulate noisy.toml --network alexnet@power_capping_2022 --power-cap 270..300:1 --repeat 1 --seed {seed} --no-study"
+        );
+        let output = sweetspot(folder.path(), &args.split(' ').collect::<Vec<_>>());
+        let shown = text(&output.stdout);
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        assert!(shown.contains("keep the default power cap"), "{shown}");
     }
 }
 
@@ -139,6 +187,14 @@ fn runs_are_added_until_the_recommendation_is_certain() {
     );
     assert!(study["recommendation"]["expected_loss"].as_f64().unwrap() < 0.005);
     let again = sweetspot(folder.path(), &["sweep", "--resume", "sure"]);
+    assert_eq!(text(&again.stdout), shown);
+    // The preference of the study decides which runs are added, and stays with it.
+    let prefer = "--power-cap 150..300:5 --until sure --prefer energy --study frugal";
+    let prefer: Vec<&str> = prefer.split(' ').collect();
+    let output = sweetspot(folder.path(), &[&CAPS[..5], &prefer].concat());
+    let shown = text(&output.stdout);
+    assert!(shown.contains(" Certain after "), "{shown}");
+    let again = sweetspot(folder.path(), &["sweep", "--resume", "frugal"]);
     assert_eq!(text(&again.stdout), shown);
     // Far too few runs for noise of 10 %: the recommendation says that it is not certain.
     let profile = include_str!("../../../../simulate/sim/profiles/gpus/tesla_v100_sxm2_16gb.toml");

@@ -1,6 +1,8 @@
 //! The recommendation of a study: which setting to use, which others may be as good, and what it saves.
 
-use sweetspot_decide::{Change, Choice, Criteria, Exclusion, MAX_TIE_LOSS, Objective, Preference};
+use sweetspot_decide::{
+    Change, Choice, Criteria, Exclusion, MAX_TIE_LOSS, NEGLIGIBLE_GAIN, Objective, Preference,
+};
 use sweetspot_study::{Study, is_sure};
 
 use crate::analysis::choices::{caveats, keep_instruction, set_instruction};
@@ -24,6 +26,9 @@ pub struct Recommendation {
     pub time: Option<Change>,
     /// The probability that the recommended change gains nothing; absent if nothing is to be changed.
     pub chance_of_no_gain: Option<f64>,
+    /// The probability that no setting gains more than [`NEGLIGIBLE_GAIN`] against the reference; absent if the reference
+    /// does not meet the limits.
+    pub chance_nothing_gains: Option<f64>,
     /// The expected loss against the truly best setting, as a share; absent if it is unknown.
     pub expected_loss: Option<f64>,
     /// Why this is recommended, such as `fastest of 6 settings that may be best in edp`.
@@ -50,6 +55,7 @@ impl Recommendation {
             energy: changed(Objective::Energy),
             time: changed(Objective::Time),
             chance_of_no_gain: choice.chance_of_no_gain.filter(|_| change),
+            chance_nothing_gains: choice.chance_nothing_gains,
             expected_loss: choice.expected_loss,
             reason: reason(view, choice),
         })
@@ -105,8 +111,17 @@ pub fn recommendation(study: &Study, criteria: &Criteria) -> String {
     let reason = reason(&view, choice);
     if view.keeps_reference() {
         let keep = keep_instruction(&view.varied, &study.reference);
-        let certainty = certainty_sentence(&view, choice);
-        return format!("Recommendation: {keep}: {reason}.{certainty}");
+        let mut text = format!("Recommendation: {keep}: {reason}.");
+        // A search that answers with the reference also judges settings that it did not run.
+        if study.search_recommendation(criteria).is_none() {
+            text += &ties_sentence(&view, choice, view.reference_index());
+            text += &no_gain_sentence(choice);
+            text += &certainty_sentence(&view, choice);
+        }
+        for caveat in caveats(choice) {
+            text += &format!(" {caveat}");
+        }
+        return text;
     }
     let limits: String = criteria
         .limits
@@ -131,7 +146,8 @@ pub fn recommendation(study: &Study, criteria: &Criteria) -> String {
     if !choice.reference_breaks.is_empty() {
         text += " The reference does not meet the limits.";
     }
-    text += &ties_sentence(&view, choice);
+    text += &ties_sentence(&view, choice, Some(candidate));
+    text += &no_gain_sentence(choice);
     text += &certainty_sentence(&view, choice);
     for caveat in caveats(choice) {
         text += &format!(" {caveat}");
@@ -183,10 +199,40 @@ fn certainty_sentence(view: &StudyView<'_>, choice: &Choice) -> String {
     }
 }
 
-/// Names the other settings that may be the best.
-fn ties_sentence(view: &StudyView<'_>, choice: &Choice) -> String {
-    let ties = choice.tied_with();
-    let names: Vec<String> = ties.iter().map(|tie| view.setting(*tie)).collect();
+/// Says how likely it is that changing anything gains nothing, if that agrees too little with the recommendation to go
+/// without saying.
+fn no_gain_sentence(choice: &Choice) -> String {
+    /// A recommendation whose opposite has at most this probability stands alone.
+    const MAX_DOUBT: f64 = 0.01;
+    let is_change = choice.reference_is_as_good() == Some(false);
+    let Some(chance) = choice
+        .chance_nothing_gains
+        .filter(|chance| match is_change {
+            true => *chance > MAX_DOUBT,
+            false => *chance < 1.0 - MAX_DOUBT,
+        })
+    else {
+        return String::new();
+    };
+    let mut text = format!(
+        " The probability that no setting gains more than {:.1} % is {:.0} %",
+        100.0 * NEGLIGIBLE_GAIN,
+        100.0 * chance
+    );
+    if let Some(loss) = choice.expected_loss.filter(|_| !is_change) {
+        text += &format!(
+            "; the best one is expected to be {:.1} % better",
+            100.0 * loss
+        );
+    }
+    text + "."
+}
+
+/// Names the settings besides the recommended one that may be the best.
+fn ties_sentence(view: &StudyView<'_>, choice: &Choice, recommended: Option<usize>) -> String {
+    let ties = choice.may_be_best.iter().copied();
+    let ties = ties.filter(|tie| Some(*tie) != recommended);
+    let names: Vec<String> = ties.map(|tie| view.setting(tie)).collect();
     match &names[..] {
         [] => String::new(),
         [one] => format!(" {one} may be as good."),

@@ -107,6 +107,7 @@ pub(crate) fn recommendation(
         may_be_best: made.may_be_best,
         saving: made.change.then_some(saving),
         chance_of_no_gain: made.chance_of_no_gain,
+        chance_nothing_gains: made.chance_nothing_gains,
         expected_loss: made.expected_loss,
         reason: made.reason,
     })
