@@ -138,6 +138,10 @@ fn bounds_of(key: &str, start: f64) -> Bounds {
         "half_speed_batch" => (0.0, 200.0),
         "context" => (3.0, 70.0),
         "overlap" | "activity" => (0.0, 100.0),
+        // Winograd and tensor cores exceed the peak of 32-bit arithmetic, and 16-bit tensors move half of the data.
+        "efficiency" if key.starts_with("boards") => (20.0, 400.0),
+        "traffic" if key.starts_with("framework") => (20.0, 400.0),
+        "gap" => (0.0, 50.0),
         "efficiency" => (20.0, 75.0),
         "waiting" => (0.0, 100.0),
         // The memory clock hardly affects training, says the text, so that its kernels move little more than their tensors.
