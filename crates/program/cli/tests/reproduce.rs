@@ -179,7 +179,7 @@ fn the_error_without_numbers_of_a_network_stands_beside_the_fitted_one() {
     assert_eq!(form["name"], "power_capping_2022_from_layers");
     assert_eq!(
         (&form["free_parameters"], &form["values"]),
-        (&15.into(), &112.into())
+        (&16.into(), &112.into())
     );
     let mean = form["mean_relative"].as_f64().unwrap();
     assert!(
@@ -193,7 +193,7 @@ fn the_error_without_numbers_of_a_network_stands_beside_the_fitted_one() {
         &["reproduce", "power-capping-2022", "--summary"],
     );
     let shown = text(&shown.stdout);
-    assert!(shown.contains("(simulate --errors power_capping_2022_from_layers): 15 free"));
+    assert!(shown.contains("(simulate --errors power_capping_2022_from_layers): 16 free"));
 
     let (_, document) = json("batch-sizer-2021", 1);
     let fit = &document["fit"];

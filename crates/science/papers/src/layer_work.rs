@@ -105,7 +105,7 @@ impl NetworkWork {
         weighted / operations / 2.0
     }
 
-    /// Sets the work of an item on a board.
+    /// Sets the work of an item on a board. `cost` is the work of a product relative to its operations.
     pub fn set_work(
         &self,
         on: &mut ItemWork,
@@ -113,14 +113,15 @@ impl NetworkWork {
         framework: &FrameworkConstants,
         batch: f64,
         half_speed_batch: f64,
+        cost: impl Fn(&Product) -> f64,
     ) {
         let rate = gpu.peak_fp32().get() * framework.efficiency.get();
         let bandwidth = gpu.memory.bandwidth.get() / framework.traffic.get();
         let (mut core, mut memory) = (0.0, 0.0);
         for kernel in &self.kernels {
             let operations = match kernel.work {
-                Work::Product(product) => product.operations(),
-                Work::Grouped { product, groups } => product.operations() * groups,
+                Work::Product(product) => product.operations() * cost(&product),
+                Work::Grouped { product, groups } => product.operations() * groups * cost(&product),
                 _ => 0.0,
             };
             let moving = ELEMENT * kernel.elements / bandwidth;

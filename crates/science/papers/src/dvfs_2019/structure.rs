@@ -95,7 +95,14 @@ pub fn derive_workloads(profiles: &mut Profiles) -> Result<(), PapersError> {
         let half = profile.half_speed_batch;
         for on in &mut profile.on {
             if let Some(gpu) = profiles.gpus.get(&on.gpu) {
-                network.set_work(on, gpu, constants.framework(profile.mode), batch, half);
+                network.set_work(
+                    on,
+                    gpu,
+                    constants.framework(profile.mode),
+                    batch,
+                    half,
+                    |_| 1.0,
+                );
             }
         }
     }

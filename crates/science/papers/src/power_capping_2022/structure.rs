@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use sweetspot_network::built_in;
+use sweetspot_predict::Product;
 use sweetspot_quantity::{Megahertz, Ratio, Seconds, Watts};
 use sweetspot_sim::GpuProfile;
 
@@ -39,6 +40,8 @@ pub struct Framework {
     pub traffic: Ratio,
     /// The power of cores that wait for data, relative to cores that compute.
     pub waiting: Ratio,
+    /// The work of a 3x3 convolution by Winograd's algorithm, relative to a matrix product.
+    pub winograd: Ratio,
     /// The time between two kernels, in which the GPU waits.
     pub gap: Seconds,
 }
@@ -65,6 +68,10 @@ pub struct BoardConstants {
 
 /// The mean number of multiprocessors of the two boards (72 and 80).
 const MULTIPROCESSORS: f64 = 76.0;
+/// The output channels that a multiprocessor computes together; a last group that is not full takes as long.
+const TILE_COLUMNS: f64 = 64.0;
+/// The window of a 3x3 convolution, for which cuDNN has Winograd's algorithm.
+const WINOGRAD_WINDOW: f64 = 9.0;
 
 impl LayerConstants {
     /// The constants that are built into the program.
@@ -73,6 +80,18 @@ impl LayerConstants {
             study: STUDY,
             reason: error.to_string(),
         })
+    }
+}
+
+impl Framework {
+    /// The work of a product relative to its operations.
+    fn cost(&self, product: &Product) -> f64 {
+        let tiled = (product.columns / TILE_COLUMNS).ceil() * TILE_COLUMNS;
+        let algorithm = match product.window == WINOGRAD_WINDOW {
+            true => self.winograd.get(),
+            false => 1.0,
+        };
+        algorithm * tiled / product.columns
     }
 }
 
@@ -113,11 +132,42 @@ pub fn from_layers(profiles: &Profiles) -> Result<Profiles, PapersError> {
                     waiting: constants.framework.waiting,
                 };
                 let batch = profile.batch as f64;
-                network.set_work(on, gpu, &framework, batch, half_speed_batch);
+                network.set_work(on, gpu, &framework, batch, half_speed_batch, |product| {
+                    constants.framework.cost(product)
+                });
                 on.host = board.host;
                 on.host_per_batch = constants.framework.gap * network.launches();
             }
         }
     }
     Ok(derived)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every fitted constant is one of the framework or of a board, and none of a network; the work of each network on
+    /// each board is another one nevertheless.
+    #[test]
+    fn no_constant_is_of_a_network() {
+        let profiles = Profiles::built_in().unwrap();
+        let derived = from_layers(&profiles).unwrap();
+        let own = derived.workloads.iter();
+        let own = own.filter(|workload| workload.name.ends_with("@power_capping_2022"));
+        let mut shares = Vec::new();
+        for workload in own {
+            let profile = &workload.profile;
+            for key in &profiles.power_capping_2022.fitted {
+                assert!(!key.contains(&profile.network), "{key}");
+            }
+            for on in &profile.on {
+                assert!(on.fitted.is_empty(), "{}: {:?}", workload.name, on.fitted);
+                shares.push((on.memory / (on.core + on.memory)).get());
+            }
+        }
+        assert_eq!(shares.len(), 12);
+        shares.sort_by(f64::total_cmp);
+        assert!(shares.is_sorted_by(|less, more| less < more), "{shares:?}");
+    }
 }
