@@ -102,7 +102,7 @@ fn the_jobs_of_batch_sizer_2021_respect_their_cap() {
 }
 
 /// Checks the conclusions of the paper for its algorithm with cleared readings; most of them do not hold.
-/// docs/reference/reproduce.md says why.
+/// docs/explanation/reproduce/batch-sizer-2021.md says why.
 #[test]
 fn conclusions_of_batch_sizer_2021_are_checked_against_the_values() {
     let (_, document) = json("batch-sizer-2021", 1);

@@ -39,7 +39,12 @@ fn errors_of_one_study_are_shown() {
             .lines()
             .filter(|line| line.contains("within tolerance"));
         assert_eq!(summaries.count(), 1);
-        assert!(shown.starts_with("batch_sizer_2021: 2 free parameters"));
+        let parameters = "batch_sizer_2021: 2 free parameters (2 chosen by hand), 3 different";
+        assert!(shown.starts_with(parameters), "{shown}");
+        assert!(
+            shown.contains("more parameters than half of the values"),
+            "{shown}"
+        );
         // What the paper says about its card is put into the card's profile, and is not counted as met.
         assert!(shown.contains("; 1 of 4 within tolerance"), "{shown}");
         assert!(shown.contains("1 predicted, 3 fitted"), "{shown}");
@@ -49,7 +54,7 @@ fn errors_of_one_study_are_shown() {
     }
     assert_eq!(
         expect_rejection(&["simulate", "--errors", "dvfs_2020"]),
-        "sweetspot: --errors: there is no study `dvfs_2020`; there are power_capping_2022, dvfs_2019, node_power_capping_2023, multi_gpu_2018, batch_sizer_2021, h200\n"
+        "sweetspot: --errors: there is no study `dvfs_2020`; there are power_capping_2022, dvfs_2019, node_power_capping_2023, multi_gpu_2018, batch_sizer_2021, h200, power_capping_2022_from_layers, batch_sizer_2021_from_sizes\n"
     );
 }
 

@@ -48,8 +48,10 @@ pub struct Reproduction {
 /// How the profiles of a study were fitted to its published values.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Fit {
-    /// The number of fitted parameters.
+    /// The number of free parameters.
     pub free_parameters: usize,
+    /// The number of these parameters that were not fitted but chosen by hand with the published values in view.
+    pub by_hand: usize,
     /// The number of independent published values that they were fitted to.
     pub values: usize,
     /// The predictions of values by fits that did not use them.
@@ -59,6 +61,38 @@ pub struct Fit {
     /// The profiles of the study that are not as they were fitted, because somebody has changed them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub changed_profiles: Vec<String>,
+    /// Other forms of the study with fewer parameters, and how far they are off.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub forms: Vec<Form>,
+}
+
+/// Another form of a study with fewer parameters than its profiles.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Form {
+    /// The name of the form, by which `simulate --errors` shows it.
+    pub name: String,
+    /// What is different in this form, in words.
+    pub what: String,
+    /// The number of free parameters.
+    pub free_parameters: usize,
+    /// The number of these parameters that were not fitted but chosen by hand with the published values in view.
+    pub by_hand: usize,
+    /// The number of independent published values that they were fitted to, or chosen with in view.
+    pub values: usize,
+    /// The mean deviation of times, energies and speed-ups, whatever their sign, as a fraction of the published values.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mean_relative: Option<f64>,
+    /// The largest deviation of a time, an energy or a speed-up, as a fraction of the published value.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub largest_relative: Option<f64>,
+    /// The mean deviation of published percentages, whatever their sign, in percentage points.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mean_points: Option<f64>,
+    /// The largest deviation of a published percentage, in percentage points.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub largest_points: Option<f64>,
+    /// The predictions of values by fits that did not use them.
+    pub held_out: Vec<HeldOut>,
 }
 
 /// The predictions of some published values by a fit to the others.
@@ -105,7 +139,7 @@ pub struct Row {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub within: Option<bool>,
     /// Whether the published value is predicted, or was used to make the simulation: `predicted`, `fitted` or `input`;
-    /// absent if that is not stated.
+    /// `derived` if it follows from other published values; absent if that is not stated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub origin: Option<String>,
     /// A remark, such as an error in the printed table; absent if there is none.

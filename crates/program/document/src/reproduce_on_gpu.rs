@@ -36,6 +36,10 @@ pub struct ReproductionOnGpu {
     pub best: Vec<OwnBest>,
     /// How the plan differs from that of the paper.
     pub notes: Vec<String>,
+    /// The profiles of the paper's study that are not as they were fitted, because somebody has changed them; the
+    /// simulated values come from them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub changed_profiles: Vec<String>,
     /// The folder of the study.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub study: Option<String>,

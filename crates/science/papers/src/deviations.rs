@@ -105,6 +105,13 @@ impl Table {
         })
     }
 
+    /// The number of values that profiles were fitted to.
+    pub(crate) fn count_fitted(&self) -> usize {
+        let all = self.values();
+        all.filter(|(value, _)| value.origin == Some(ValueOrigin::Fitted))
+            .count()
+    }
+
     /// The table with only some of its values and their rows; divided into a table for each column if rows keep different
     /// columns.
     pub(crate) fn only(mut self, is_kept: impl Fn(&Value) -> bool) -> Vec<Self> {
@@ -142,6 +149,8 @@ pub struct SimulatorDeviations {
     pub study: String,
     /// The number of profile parameters that were fitted to the study.
     pub free_parameters: usize,
+    /// The number of these parameters that were not fitted but chosen by hand with the published values in view.
+    pub by_hand: usize,
     /// The number of different published values that the parameters were fitted to.
     pub values: usize,
     /// The tables that compare published with simulated values.
@@ -167,25 +176,26 @@ impl std::fmt::Display for HeldOut {
     /// Writes how far predictions are off: `without 8 GPUs: 6 values, off by 5.9 % on average and 7.3 % at most,
     /// percentages by 5.3 and 7.4 points`.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "without {}: {} values", self.without, self.count())?;
-        if let Some((mean, largest)) = self.mean_and_largest(DeviationKind::Relative) {
-            let (mean, largest) = (100.0 * mean, 100.0 * largest);
-            write!(
-                f,
-                ", off by {mean:.1} % on average and {largest:.1} % at most"
-            )?;
-        }
-        if let Some((mean, largest)) = self.mean_and_largest(DeviationKind::Difference) {
-            write!(
-                f,
-                ", percentages by {mean:.1} points on average and {largest:.1} at most"
-            )?;
-        }
-        Ok(())
+        write!(f, "without {}: {}", self.without, self.errors())
     }
 }
 
 impl HeldOut {
+    /// How many values there are and how far they are off, in words.
+    pub fn errors(&self) -> String {
+        let count = self.count();
+        let mut text = format!("{count} value{}", if count == 1 { "" } else { "s" });
+        if let Some((mean, largest)) = self.mean_and_largest(DeviationKind::Relative) {
+            let (mean, largest) = (100.0 * mean, 100.0 * largest);
+            text += &format!(", off by {mean:.1} % on average and {largest:.1} % at most");
+        }
+        if let Some((mean, largest)) = self.mean_and_largest(DeviationKind::Difference) {
+            text +=
+                &format!(", percentages by {mean:.1} points on average and {largest:.1} at most");
+        }
+        text
+    }
+
     /// The number of values that were held out.
     pub fn count(&self) -> usize {
         self.tables.iter().flat_map(Table::values).count()
@@ -203,6 +213,16 @@ impl HeldOut {
 }
 
 impl SimulatorDeviations {
+    /// The values that the parameters were fitted to, beside the simulated ones.
+    pub fn fitted(&self) -> HeldOut {
+        let tables = self.tables.iter().cloned();
+        let is_fitted = |value: &Value| value.origin == Some(ValueOrigin::Fitted);
+        HeldOut {
+            without: String::new(),
+            tables: tables.flat_map(|table| table.only(is_fitted)).collect(),
+        }
+    }
+
     /// How many values are inputs, fitted or predicted; values of unknown origin do not count.
     pub fn count_origins(&self) -> OriginCounts {
         let values = self.tables.iter().flat_map(Table::values);
@@ -274,7 +294,7 @@ pub fn studies() -> impl Iterator<Item = &'static str> {
 type Compare = fn(&Profiles, IsWanted<'_>) -> Result<SimulatorDeviations, PapersError>;
 
 /// Each study's name and the function that compares the simulator with it.
-const STUDIES: [(&str, Compare); 6] = [
+const STUDIES: [(&str, Compare); 8] = [
     ("power_capping_2022", power_capping_2022::compare),
     ("dvfs_2019", |profiles, _| dvfs_2019::compare(profiles)),
     ("node_power_capping_2023", |profiles, _| {
@@ -285,6 +305,13 @@ const STUDIES: [(&str, Compare); 6] = [
         batch_sizer_2021::compare(profiles)
     }),
     ("h200", h200::compare),
+    (
+        power_capping_2022::FROM_LAYERS,
+        power_capping_2022::compare_from_layers,
+    ),
+    (batch_sizer_2021::ONE_HOST_TIME, |profiles, _| {
+        batch_sizer_2021::compare_with_one_host_time(profiles)
+    }),
 ];
 
 /// The tolerance of most values: 2 %.

@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
+use crate::forms::published_study;
 use crate::tables::{read_rows, table_text};
 use crate::{PapersError, ParameterProfile, Profiles};
 
@@ -35,7 +36,9 @@ impl Profiles {
                 fingerprint: format!("{:016x}", hash(&text)),
             }));
         };
-        let of_study = format!("@{study}");
+        // Another form of a study uses the study's profiles.
+        let published = published_study(study);
+        let of_study = format!("@{published}");
         let workloads = self.workloads.iter();
         let workloads = workloads.filter(|workload| workload.name.ends_with(&of_study));
         // A study may use a GPU that was fitted to another one.
@@ -48,14 +51,14 @@ impl Profiles {
                 gpu.and_then(|gpu| serde_json::to_string(gpu).ok()),
             );
         }
-        if let Some(node) = self.nodes.get(study) {
-            let profile = ParameterProfile::Node(study.to_owned());
+        if let Some(node) = self.nodes.get(published) {
+            let profile = ParameterProfile::Node(published.to_owned());
             add(profile, serde_json::to_string(node).ok());
         }
-        if study == crate::dvfs_2019::STUDY {
-            let profile = ParameterProfile::Study(study.to_owned());
-            add(profile, serde_json::to_string(&self.dvfs_2019).ok());
-        }
+        add(
+            ParameterProfile::Study(study.to_owned()),
+            self.constants(study),
+        );
         for workload in workloads {
             let text = serde_json::to_string(&workload.profile).ok();
             add(ParameterProfile::of(workload), text);

@@ -209,6 +209,7 @@ mod tests {
             "dvfs_2019",
             "multi_gpu_2018",
             "h200",
+            "power_capping_2022_from_layers",
         ] {
             let fits = stored_fits(study).unwrap();
             let fit = &fits[0];
@@ -247,6 +248,8 @@ mod tests {
             "multi_gpu_2018",
             "batch_sizer_2021",
             "h200",
+            "power_capping_2022_from_layers",
+            "batch_sizer_2021_from_sizes",
         ] {
             let fits = stored_fits(study).unwrap();
             let compared = compare_with(study, &profiles).unwrap().unwrap();

@@ -21,7 +21,9 @@ mod deviations;
 mod error;
 mod figure;
 mod fingerprint;
+mod forms;
 mod held_out;
+mod layer_work;
 mod on_gpu;
 mod origin;
 mod parameter;
@@ -38,6 +40,7 @@ pub use deviations::{
 pub use error::PapersError;
 pub use figure::{FigureNotDrawn, Panel, PaperCurve, PaperFigure};
 pub use fingerprint::ProfileFingerprint;
+pub use forms::{FORMS, StudyForm, published_study};
 pub use held_out::{StoredFit, deviations_of, is_held_out, stored_fits};
 pub use on_gpu::{
     OwnBest, OwnChange, OwnComparison, OwnOrigin, OwnPlan, OwnPlanError, OwnRow, PlanOptions,
@@ -46,7 +49,7 @@ pub use on_gpu::{
 pub use origin::{OriginCounts, ValueOrigin};
 pub use parameter::{Parameter, ParameterProfile, ParameterValue};
 pub use profiles::Profiles;
-pub use reproduction::{FitSummary, Reproduction, papers, reproduce};
+pub use reproduction::{FitSummary, FormSummary, Reproduction, papers, reproduce};
 pub use row::{Conclusion, CountedTolerance, Judgement, Label, ReproducedRow, ValueKind};
 pub use simulated_runs::SweepRunner;
 pub use tables::PublishedError;

@@ -5,6 +5,8 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use sweetspot_sim::{Mode, Workload};
 
+use crate::batch_sizer_2021::ONE_HOST_TIME;
+use crate::power_capping_2022::FROM_LAYERS;
 use crate::{PapersError, Profiles, batch_sizer_2021, dvfs_2019};
 
 /// A parameter that was fitted to a study: a number in one of its profiles.
@@ -134,18 +136,14 @@ impl Profiles {
         if let Some(node) = self.nodes.get(study) {
             add(ParameterProfile::Node(study.to_owned()), &node.fitted, "");
         }
-        if study == dvfs_2019::STUDY {
-            let of_study = ParameterProfile::Study(study.to_owned());
-            add(of_study, &self.dvfs_2019.fitted, "");
-        }
-        if study == batch_sizer_2021::STUDY {
-            let of_study = ParameterProfile::Study(study.to_owned());
-            add(
-                of_study,
-                &batch_sizer_2021::HOST_TIMES.map(str::to_owned),
-                "",
-            );
-        }
+        let constants = match study {
+            dvfs_2019::STUDY => self.dvfs_2019.fitted.clone(),
+            batch_sizer_2021::STUDY => batch_sizer_2021::HOST_TIMES.map(str::to_owned).to_vec(),
+            FROM_LAYERS => self.power_capping_2022.fitted.clone(),
+            ONE_HOST_TIME => vec!["host".to_owned()],
+            _ => Vec::new(),
+        };
+        add(ParameterProfile::Study(study.to_owned()), &constants, "");
         let of_study = format!("@{study}");
         for workload in &self.workloads {
             if workload.name.ends_with(&of_study) {
@@ -170,7 +168,10 @@ impl Profiles {
                     .next()
                     .as_deref(),
             ),
-            ParameterProfile::Study(_) => document(Some(&self.dvfs_2019)),
+            ParameterProfile::Study(study) => {
+                let text = self.constants(study);
+                text.and_then(|text| serde_json::from_str(&text).ok())
+            }
             ParameterProfile::Workload(..) => {
                 let mut all = self.workloads.iter();
                 let found =
@@ -215,7 +216,11 @@ impl Profiles {
                 let mut own = batch_sizer_2021::workloads(&mut self.workloads);
                 own.try_for_each(|profile| replace(Some(profile), key, value))
             }
-            ParameterProfile::Study(_) => replace(Some(&mut self.dvfs_2019), key, value),
+            ParameterProfile::Study(study) => match study.as_str() {
+                FROM_LAYERS => replace(Some(&mut self.power_capping_2022), key, value),
+                ONE_HOST_TIME => replace(Some(&mut self.batch_sizer_2021), key, value),
+                _ => replace(Some(&mut self.dvfs_2019), key, value),
+            },
             ParameterProfile::Workload(..) => {
                 let mut all = self.workloads.iter_mut();
                 let found =

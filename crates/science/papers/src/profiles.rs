@@ -9,7 +9,9 @@ use sweetspot_sim::{GpuProfile, NodeProfile, Outcome, Variant, Workload, gpus, n
 use sweetspot_study::{Configuration, EnergyOf, RunEnding};
 
 use crate::PapersError;
-use crate::dvfs_2019::StudyConstants;
+use crate::batch_sizer_2021::{HostTime, ONE_HOST_TIME};
+use crate::dvfs_2019::{self, StudyConstants};
+use crate::power_capping_2022::{FROM_LAYERS, LayerConstants};
 use sweetspot_virtual_time::SimulatedJob;
 
 /// Profiles of GPUs, nodes and workloads by name.
@@ -23,6 +25,10 @@ pub struct Profiles {
     pub workloads: Vec<Workload>,
     /// The constants of dvfs_2019, from which the work of its networks is computed.
     pub dvfs_2019: StudyConstants,
+    /// The constants of power_capping_2022 in the form that has no number of a network.
+    pub power_capping_2022: LayerConstants,
+    /// The host time of batch_sizer_2021 in the form that has one for both data sets.
+    pub batch_sizer_2021: HostTime,
 }
 
 /// A workload on simulated GPUs, which runs without noise.
@@ -47,7 +53,19 @@ impl Profiles {
             nodes: nodes()?.into_iter().collect(),
             workloads: workloads()?,
             dvfs_2019: StudyConstants::built_in()?,
+            power_capping_2022: LayerConstants::built_in()?,
+            batch_sizer_2021: HostTime::built_in()?,
         })
+    }
+
+    /// The constants of a study, or of another form of it, as a JSON document; `None` if it has none.
+    pub(crate) fn constants(&self, study: &str) -> Option<String> {
+        match study {
+            dvfs_2019::STUDY => serde_json::to_string(&self.dvfs_2019).ok(),
+            FROM_LAYERS => serde_json::to_string(&self.power_capping_2022).ok(),
+            ONE_HOST_TIME => serde_json::to_string(&self.batch_sizer_2021).ok(),
+            _ => None,
+        }
     }
 
     /// The profile of a GPU, and a variant of a workload.

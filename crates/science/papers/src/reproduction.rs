@@ -6,6 +6,7 @@
 use crate::batch_sizer_2021::JobResult;
 use crate::deviations::HeldOut;
 use crate::figure::{FigureNotDrawn, PaperFigure};
+use crate::forms::FORMS;
 use crate::held_out::deviations_of;
 use crate::origin::OriginCounts;
 use crate::row::{Conclusion, CountedTolerance, ReproducedRow};
@@ -44,8 +45,10 @@ pub struct Reproduction {
 /// How the profiles of a study were fitted to its published values.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FitSummary {
-    /// The number of fitted parameters.
+    /// The number of free parameters.
     pub free_parameters: usize,
+    /// The number of these parameters that were not fitted but chosen by hand with the published values in view.
+    pub by_hand: usize,
     /// The number of independent published values that they were fitted to.
     pub values: usize,
     /// The predictions of values that a fit did not use.
@@ -54,6 +57,43 @@ pub struct FitSummary {
     pub not_held_out: usize,
     /// The profiles that are not as they were fitted, because somebody has changed them.
     pub changed_profiles: Vec<String>,
+    /// How far other forms of the study with fewer parameters are off.
+    pub forms: Vec<FormSummary>,
+}
+
+/// Another form of a study: how many parameters it has, and how far it is off.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FormSummary {
+    /// The name of the form, by which `simulate --errors` shows it.
+    pub name: &'static str,
+    /// What is different in this form, in words.
+    pub what: &'static str,
+    /// The number of free parameters.
+    pub free_parameters: usize,
+    /// The number of these parameters that were chosen by hand with the published values in view.
+    pub by_hand: usize,
+    /// The values that the parameters were fitted to, or chosen with in view, beside the simulated ones.
+    pub values: HeldOut,
+    /// The predictions of values that a fit did not use.
+    pub held_out: Vec<HeldOut>,
+}
+
+/// The other forms of a published study.
+fn other_forms(study: &str, profiles: &Profiles) -> Result<Vec<FormSummary>, PapersError> {
+    let mut forms = Vec::new();
+    for form in FORMS.iter().filter(|form| form.study == study) {
+        if let Some(compared) = deviations_of(form.name, profiles)? {
+            forms.push(FormSummary {
+                name: form.name,
+                what: form.what,
+                free_parameters: compared.free_parameters,
+                by_hand: compared.by_hand,
+                values: compared.fitted(),
+                held_out: compared.held_out,
+            });
+        }
+    }
+    Ok(forms)
 }
 
 impl Reproduction {
@@ -105,8 +145,12 @@ pub fn reproduce(
         return Ok(None);
     };
     let reproduction = run(&mut SweepRunner::new(seed, threads))?;
-    let compared = deviations_of(&paper.replace('-', "_"), &Profiles::built_in()?)?;
+    let (study, profiles) = (paper.replace('-', "_"), Profiles::built_in()?);
+    let compared = deviations_of(&study, &profiles)?;
+    let forms = other_forms(&study, &profiles)?;
     let fit = compared.map(|compared| FitSummary {
+        forms,
+        by_hand: compared.by_hand,
         free_parameters: compared.free_parameters,
         values: compared.values,
         held_out: compared.held_out,

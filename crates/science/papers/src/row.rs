@@ -266,3 +266,23 @@ pub(super) fn range_of(values: impl IntoIterator<Item = f64>) -> (f64, f64) {
     let ends = all.reduce(|(low, high), (value, _)| (low.min(value), high.max(value)));
     ends.unwrap_or_default()
 }
+
+/// Whether both ends of a range are within a tolerance of the ends that a paper states, all of them as fractions.
+pub(super) fn is_range_near(here: (f64, f64), stated: (f64, f64), tolerance: f64) -> bool {
+    let is_near = |here: f64, stated: f64| (here - stated).abs() <= tolerance + 1e-9;
+    is_near(here.0, stated.0) && is_near(here.1, stated.1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_range_is_near_if_both_of_its_ends_are() {
+        let stated = (0.196, 0.264);
+        assert!(is_range_near((0.206, 0.254), stated, 0.01));
+        assert!(!is_range_near((0.164, 0.266), stated, 0.01), "lower end");
+        assert!(!is_range_near((0.2, 0.3), stated, 0.01), "upper end");
+        assert!(!is_range_near((f64::NAN, 0.264), stated, 0.01));
+    }
+}

@@ -43,6 +43,20 @@ fn the_bandwidth_of_the_link_changes_the_speedup() {
     assert!(medium < 0.9 * fast, "{medium} and {fast}");
 }
 
+/// The table in docs/explanation/reproduce/node-power-capping-2023.md.
+#[test]
+fn the_page_has_the_speedups_of_8_gpus_by_bandwidth() {
+    let page = include_str!("../../../../docs/explanation/reproduce/node-power-capping-2023.md");
+    for bandwidth in ["0.5", "1", "10", "15.8", "100"] {
+        let here = with_bandwidth(bandwidth.parse().unwrap());
+        let mut lines = page.lines();
+        let line = lines.find(|line| line.starts_with(&format!("| {bandwidth} GB/s")));
+        let cell = line.unwrap().split('|').nth_back(1).unwrap().trim();
+        let printed: f64 = cell.parse().unwrap();
+        assert!((here / printed - 1.0).abs() < 0.01, "{line:?}: {here}");
+    }
+}
+
 #[test]
 fn without_exchange_and_startup_8_gpus_are_8_times_as_fast() {
     let alone = speedup(

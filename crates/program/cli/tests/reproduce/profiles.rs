@@ -58,6 +58,37 @@ fn a_changed_profile_is_named_in_text_and_json() {
     assert!(shown.contains("changed profiles: gpu quadro_rtx_6000;"));
 }
 
+/// The column of simulated values comes from the changed profile, which the text, the document and the report say.
+#[test]
+fn a_changed_profile_is_named_beside_the_users_own_gpu() {
+    let folder = with_quadro(&changed());
+    let program = env!("CARGO_BIN_EXE_sweetspot");
+    let shown_with = |profiles: &str, name: &str| {
+        let command = format!(
+            "{program} reproduce power-capping-2022 --on-this-gpu --points 2 --repeat 1 {profiles} --export-json {name}.json --export-html {name}.html -- {program} sim-workload --network resnet50 --items 300"
+        );
+        let args = ["simulate", "--gpu", "quadro_rtx_6000", "--", "sh", "-c"];
+        let output = sweetspot(folder.path(), &[&args[..], &[&command]].concat());
+        let read = |kind: &str| {
+            std::fs::read_to_string(folder.path().join(format!("{name}.{kind}"))).unwrap()
+        };
+        let document: Value = serde_json::from_str(&read("json")).unwrap();
+        (text(&output.stdout), document, read("html"))
+    };
+    let sentence = "Changed profiles: gpu quadro_rtx_6000; simulated values come from them";
+    let (shown, own, page) = shown_with("--profiles mine", "changed");
+    let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words(&shown).contains(sentence), "{shown}");
+    assert!(page.contains(sentence));
+    let names = &own["changed_profiles"];
+    assert_eq!(names, &serde_json::json!(["gpu quadro_rtx_6000"]));
+
+    let (shown, own, page) = shown_with("", "fitted");
+    assert!(!shown.contains("Changed profiles"), "{shown}");
+    assert!(!page.contains("Changed profiles"));
+    assert_eq!(own["changed_profiles"], Value::Null);
+}
+
 #[test]
 fn an_unchanged_profile_changes_nothing() {
     let folder = with_quadro(QUADRO);

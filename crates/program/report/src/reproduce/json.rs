@@ -3,7 +3,9 @@
 use sweetspot_document::common::{NumberOrText, SchemaName};
 use sweetspot_document::reproduce as document;
 use sweetspot_papers::batch_sizer_2021::JobResult;
-use sweetspot_papers::{DeviationKind, FitSummary, Label, ReproducedRow, Reproduction};
+use sweetspot_papers::{
+    DeviationKind, FitSummary, FormSummary, HeldOut, Label, ReproducedRow, Reproduction,
+};
 
 /// Makes the document of a reproduction.
 pub fn reproduction_json(study: &Reproduction) -> document::Reproduction {
@@ -45,24 +47,44 @@ pub fn reproduction_json(study: &Reproduction) -> document::Reproduction {
 
 /// Makes the entry that says how the profiles were fitted.
 fn fit(fit: &FitSummary) -> document::Fit {
-    let held_out = fit.held_out.iter();
-    let held_out = held_out.map(|held_out| {
-        let of = |kind| held_out.mean_and_largest(kind);
-        document::HeldOut {
-            without: held_out.without.clone(),
-            values: held_out.count(),
-            mean_relative: of(DeviationKind::Relative).map(|both| both.0),
-            largest_relative: of(DeviationKind::Relative).map(|both| both.1),
-            mean_points: of(DeviationKind::Difference).map(|both| both.0),
-            largest_points: of(DeviationKind::Difference).map(|both| both.1),
-        }
-    });
     document::Fit {
         free_parameters: fit.free_parameters,
+        by_hand: fit.by_hand,
         values: fit.values,
-        held_out: held_out.collect(),
+        held_out: fit.held_out.iter().map(held_out).collect(),
         not_held_out: fit.not_held_out,
         changed_profiles: fit.changed_profiles.clone(),
+        forms: fit.forms.iter().map(form).collect(),
+    }
+}
+
+/// Makes the entry of another form of the study.
+fn form(form: &FormSummary) -> document::Form {
+    let of = |kind| form.values.mean_and_largest(kind);
+    document::Form {
+        name: form.name.to_owned(),
+        what: form.what.to_owned(),
+        free_parameters: form.free_parameters,
+        by_hand: form.by_hand,
+        values: form.values.count(),
+        mean_relative: of(DeviationKind::Relative).map(|both| both.0),
+        largest_relative: of(DeviationKind::Relative).map(|both| both.1),
+        mean_points: of(DeviationKind::Difference).map(|both| both.0),
+        largest_points: of(DeviationKind::Difference).map(|both| both.1),
+        held_out: form.held_out.iter().map(held_out).collect(),
+    }
+}
+
+/// Makes the entry of values that a fit did not use.
+fn held_out(held_out: &HeldOut) -> document::HeldOut {
+    let of = |kind| held_out.mean_and_largest(kind);
+    document::HeldOut {
+        without: held_out.without.clone(),
+        values: held_out.count(),
+        mean_relative: of(DeviationKind::Relative).map(|both| both.0),
+        largest_relative: of(DeviationKind::Relative).map(|both| both.1),
+        mean_points: of(DeviationKind::Difference).map(|both| both.0),
+        largest_points: of(DeviationKind::Difference).map(|both| both.1),
     }
 }
 

@@ -16,6 +16,7 @@ pub fn own_reproduction_text(own: &OwnComparison, notes: &[String]) -> Text {
     let mut parts: Vec<Text> = vec![title.into(), own.source.into()];
     parts.extend(tables(own).into_iter().map(Text::from));
     parts.push(MEANING.into());
+    parts.extend(describe_changed_profiles(own).map(Text::from));
     if !notes.is_empty() {
         parts.push(format!("Not as in the paper: {}.", notes.join("; ")).into());
     }
@@ -29,6 +30,17 @@ pub fn own_reproduction_markdown(own: &OwnComparison, notes: &[String]) -> Strin
 
 /// What the columns mean.
 const MEANING: &str = "Each column is compared with the default setting of its own GPU (of batch sizes: with one GPU and the smallest batch). Published and simulated values are of the paper's GPU and network, measured ones of your GPU and program: another program has another best setting.";
+
+/// Says that the simulated values come from profiles that somebody has changed; nothing if all are as they were fitted.
+fn describe_changed_profiles(own: &OwnComparison) -> Option<String> {
+    let changed = &own.changed_profiles;
+    (!changed.is_empty()).then(|| {
+        format!(
+            "Changed profiles: {}; simulated values come from them, and not from the profiles that were fitted to the paper.",
+            changed.join(", ")
+        )
+    })
+}
 
 /// The title of the comparison.
 fn title(own: &OwnComparison) -> String {
@@ -114,6 +126,7 @@ pub(crate) fn own_reproduction_html(own: &OwnComparison) -> Markup {
             p { (own.source) }
             @for rows in tables(own) { div.scroll { (html_table(&rows)) } }
             p.note { (MEANING) }
+            @if let Some(changed) = describe_changed_profiles(own) { p.note { (changed) } }
         }
     }
 }
@@ -139,6 +152,7 @@ pub fn own_reproduction_json(
         rows: own.rows.iter().map(row_json).collect(),
         best: own.best.iter().map(best_json).collect(),
         notes: notes.to_vec(),
+        changed_profiles: own.changed_profiles.clone(),
         study: folder,
     }
 }

@@ -2,7 +2,7 @@
 
 use sweetspot_papers::{CountedTolerance, Label, ReproducedRow, Reproduction, ValueOrigin};
 
-use crate::simulate::{describe_changed_profiles, describe_not_held_out};
+use crate::simulate::{describe_changed_profiles, describe_few_values, describe_not_held_out};
 use crate::table::Table;
 use crate::text::{Line, Role, Text};
 
@@ -280,15 +280,45 @@ fn describe_fit(study: &Reproduction) -> Vec<String> {
     let Some(fit) = &study.fit else {
         return Vec::new();
     };
-    let mut lines = vec![format!(
-        "{} free parameters were fitted to {} independent values.",
-        fit.free_parameters, fit.values
-    )];
+    let parameters = describe_parameters(fit.free_parameters, fit.by_hand, fit.values);
+    let mut lines = vec![format!("{parameters}.")];
+    lines.extend(describe_few_values(fit.free_parameters, fit.values));
     let held_out = fit.held_out.iter();
     lines.extend(held_out.map(|held_out| format!("  held out: {held_out}")));
     lines.extend(describe_not_held_out(fit.not_held_out));
     lines.extend(describe_changed_profiles(&fit.changed_profiles));
+    for form in &fit.forms {
+        let values = form.values.count();
+        lines.push(format!(
+            "  {} (simulate --errors {}): {}; {}",
+            form.what,
+            form.name,
+            describe_parameters(form.free_parameters, form.by_hand, values),
+            form.values.errors()
+        ));
+        let held_out = form.held_out.iter();
+        lines.extend(held_out.map(|held_out| format!("    held out: {held_out}")));
+    }
     lines
+}
+
+/// Says how many parameters there are for how many values, and where they come from.
+fn describe_parameters(free: usize, by_hand: usize, values: usize) -> String {
+    let (parameters, were) = match free {
+        1 => ("1 free parameter".to_owned(), "was"),
+        free => (format!("{free} free parameters"), "were"),
+    };
+    match by_hand {
+        0 => format!("{parameters} {were} fitted to {values} independent values"),
+        all if all == free => {
+            format!("{parameters} {were} chosen by hand with {values} independent values in view")
+        }
+        some => {
+            format!(
+                "{parameters}, {some} of them chosen by hand, were fitted to {values} independent values"
+            )
+        }
+    }
 }
 
 /// A line of the summary, whose first words may say whether a conclusion holds.

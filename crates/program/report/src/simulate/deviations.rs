@@ -37,10 +37,18 @@ pub fn deviations_summary(studies: &[SimulatorDeviations]) -> Text {
 /// predicted if that is stated.
 fn summary(study: &SimulatorDeviations) -> Vec<Line> {
     let (met, judged) = study.count_met();
+    let by_hand = match study.by_hand {
+        0 => String::new(),
+        count => format!(" ({count} chosen by hand)"),
+    };
     let mut lines = vec![Line::new(format!(
-        "{}: {} free parameters, {} different values; {met} of {judged} within tolerance",
-        study.study, study.free_parameters, study.values,
+        "{}: {} free parameter{}{by_hand}, {} different values; {met} of {judged} within tolerance",
+        study.study,
+        study.free_parameters,
+        if study.free_parameters == 1 { "" } else { "s" },
+        study.values,
     ))];
+    lines.extend(describe_few_values(study.free_parameters, study.values).map(Line::new));
     let origins = study.count_origins().to_string();
     if !origins.is_empty() {
         lines.push(Line::new(format!("  {origins}")));
@@ -57,6 +65,13 @@ pub fn describe_not_held_out(count: usize) -> Option<String> {
     let values = if count == 1 { "value" } else { "values" };
     (count > 0).then(|| {
         format!("  not held out: {count} fitted {values}, because no fits without them are stored")
+    })
+}
+
+/// Says that there are more parameters than half of the values; nothing if there are not.
+pub fn describe_few_values(free_parameters: usize, values: usize) -> Option<String> {
+    (2 * free_parameters > values).then(|| {
+        "  more parameters than half of the values: that they agree would prove little".to_owned()
     })
 }
 

@@ -138,6 +138,13 @@ fn bounds_of(key: &str, start: f64) -> Bounds {
         "half_speed_batch" => (0.0, 200.0),
         "context" => (3.0, 70.0),
         "overlap" | "activity" => (0.0, 100.0),
+        // Tensors that stay in a cache are not moved.
+        "traffic" if key.starts_with("framework") => (50.0, 200.0),
+        "efficiency" if key.starts_with("boards") => (20.0, 90.0),
+        "winograd" => (25.0, 100.0),
+        "gap" => (0.0, 100.0),
+        // With all cores busy at its highest clock a board would draw more than its cap, which is why it is capped.
+        "core" if key.starts_with("boards") => (100.0, 400.0),
         "efficiency" => (20.0, 75.0),
         "waiting" => (0.0, 100.0),
         // The memory clock hardly affects training, says the text, so that its kernels move little more than their tensors.

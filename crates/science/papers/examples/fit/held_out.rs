@@ -18,6 +18,14 @@ fn groups(study: &str) -> &'static [&'static str] {
         "node_power_capping_2023" => {
             &["1 GPU", "2 GPUs", "4 GPUs", "8 GPUs", "figure 7", "table 1"]
         }
+        "power_capping_2022_from_layers" => &[
+            "alexnet",
+            "vgg19",
+            "inception_v3",
+            "inception_v4",
+            "resnet50",
+            "resnet152",
+        ],
         "dvfs_2019" => &[
             "alexnet",
             "vgg16",

@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::path::{Path, PathBuf};
 
-use sweetspot_papers::{ParameterProfile, ParameterValue, Profiles};
+use sweetspot_papers::{ParameterProfile, ParameterValue, Profiles, published_study};
 use sweetspot_quantity::{Bytes, Ratio, Seconds};
 use sweetspot_sim::{Mode, Workload};
 use toml_edit::{DocumentMut, Item, Value};
@@ -62,9 +62,12 @@ fn path_of(profile: &ParameterProfile) -> Result<PathBuf, Box<dyn Error>> {
     Ok(match profile {
         ParameterProfile::Gpu(name) => root.join("gpus").join(name).with_extension("toml"),
         ParameterProfile::Node(name) => root.join("nodes").join(name).with_extension("toml"),
+        ParameterProfile::Study(name) if name == "batch_sizer_2021" => {
+            return Err("the host times of batch_sizer_2021 were chosen by hand, and every workload has them".into());
+        }
         ParameterProfile::Study(name) => Path::new(env!("CARGO_MANIFEST_DIR"))
             .join("src")
-            .join(name)
+            .join(published_study(name))
             .join("constants.toml"),
         ParameterProfile::Workload(name, is_training) => {
             let (network, study) = name.split_once('@').ok_or("a workload without a study")?;

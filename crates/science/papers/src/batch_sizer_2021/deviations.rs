@@ -40,35 +40,35 @@ const NEGLIGIBLE_GAIN: f64 = 5.0;
 pub fn compare(profiles: &Profiles) -> Result<SimulatorDeviations, PapersError> {
     let facts = read_card_facts()?;
     let last = facts.saturation;
+    let tables = vec![
+        Table {
+            title: "the card".to_owned(),
+            columns: vec![Column::difference("W", 0)],
+            rows: card_inputs(profiles, &facts),
+        },
+        Table {
+            title: "section 3: larger batches that do not raise the throughput [%]".to_owned(),
+            columns: vec![Column::difference("%", 1)],
+            rows: vec![
+                saturation(profiles, last)?,
+                gain_of_mobilenet(profiles, last)?,
+            ],
+        },
+        Table {
+            title: "figure 5: throughput of windowed over DVFS [%]".to_owned(),
+            columns: vec![Column::difference("%", 1)],
+            rows: ends_of_figure_5(profiles)?,
+        },
+    ];
     Ok(SimulatorDeviations {
         study: STUDY.to_owned(),
         free_parameters: profiles.parameters(STUDY).len(),
-        // Two statements of section 3, and the two ends of figure 5. What the paper says about the card is put into its
-        // profile.
-        values: 4,
+        by_hand: HOST_TIMES.len(),
+        values: tables.iter().map(Table::count_fitted).sum(),
         held_out: Vec::new(),
         not_held_out: 0,
         changed_profiles: Vec::new(),
-        tables: vec![
-            Table {
-                title: "the card".to_owned(),
-                columns: vec![Column::difference("W", 0)],
-                rows: card_inputs(profiles, &facts),
-            },
-            Table {
-                title: "section 3: larger batches that do not raise the throughput [%]".to_owned(),
-                columns: vec![Column::difference("%", 1)],
-                rows: vec![
-                    saturation(profiles, last)?,
-                    gain_of_mobilenet(profiles, last)?,
-                ],
-            },
-            Table {
-                title: "figure 5: throughput of windowed over DVFS [%]".to_owned(),
-                columns: vec![Column::difference("%", 1)],
-                rows: ends_of_figure_5(profiles)?,
-            },
-        ],
+        tables,
     })
 }
 

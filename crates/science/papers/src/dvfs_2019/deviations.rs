@@ -136,6 +136,7 @@ pub fn compare(profiles: &Profiles) -> Result<SimulatorDeviations, PapersError> 
         study: STUDY.to_owned(),
         free_parameters: profiles.parameters(STUDY).len(),
         values,
+        by_hand: 0,
         held_out: Vec::new(),
         not_held_out: 0,
         changed_profiles: Vec::new(),

@@ -9,7 +9,8 @@ mod structure;
 pub mod tables;
 mod text_claims;
 
-pub use structure::{FrameworkConstants, StudyConstants};
+pub use crate::layer_work::FrameworkConstants;
+pub use structure::StudyConstants;
 
 pub(crate) use boards::{BOARDS, RUNS};
 pub(crate) use deviations::{STUDY, compare};

@@ -32,7 +32,7 @@ const DEFAULT_CLOCK: ValueKind =
 /// The tolerance of the savings in the cells of tables III and IV: two percentage points.
 const CELL_TOLERANCE: Judgement = Judgement::Each(0.02);
 /// The tolerance of the averages in the text: one percentage point.
-const AVERAGE_TOLERANCE: Judgement = Judgement::Each(0.01);
+pub const AVERAGE_TOLERANCE: f64 = 0.01;
 
 /// A configuration and the means of its runs in a sweep.
 pub(super) struct Sample {
@@ -283,7 +283,13 @@ fn averages(
         let printed = fact.value / 100.0;
         let here = mean(|row| row.reproduced);
         let from_cells = mean(|row| row.published);
-        *rows.add(&labels, SAVING, Some(printed), here, AVERAGE_TOLERANCE) = from_cells
+        *rows.add(
+            &labels,
+            SAVING,
+            Some(printed),
+            here,
+            Judgement::Each(AVERAGE_TOLERANCE),
+        ) = from_cells
             .filter(|from| (from - printed).abs() > 0.0011)
             .map(|from| {
                 format!(

@@ -5,12 +5,13 @@
 //! and of the boards. The example `fit` writes the results into the profiles, and a test compares them.
 
 use serde::{Deserialize, Serialize};
-use sweetspot_network::{Network, built_in};
-use sweetspot_predict::{Kernel, Product, Work, kernels};
-use sweetspot_quantity::{Bytes, Ratio, Seconds};
-use sweetspot_sim::{ConvAlgorithm, GpuProfile, ItemWork, MemoryNeed, Mode};
+use sweetspot_network::built_in;
+use sweetspot_predict::Product;
+use sweetspot_quantity::{Bytes, Ratio};
+use sweetspot_sim::{ConvAlgorithm, MemoryNeed, Mode};
 
 use super::deviations::STUDY;
+use crate::layer_work::{ELEMENT, FrameworkConstants, NetworkWork};
 use crate::{PapersError, Profiles};
 
 /// The constants that hold for all boards and networks of the study.
@@ -29,20 +30,6 @@ pub struct StudyConstants {
     pub fft: AlgorithmConstants,
 }
 
-/// What a framework makes of a board.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct FrameworkConstants {
-    /// The share of the board's peak of 32-bit arithmetic that products and convolutions reach.
-    pub efficiency: Ratio,
-    /// The data that a kernel moves at the board's bandwidth, relative to its tensors and weights.
-    pub traffic: Ratio,
-    /// The time of the host to launch a kernel.
-    pub launch: Seconds,
-    /// The power of cores that wait for data, relative to cores that compute.
-    pub waiting: Ratio,
-}
-
 /// A convolution algorithm relative to the implicit matrix product.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -52,6 +39,14 @@ pub struct AlgorithmConstants {
 }
 
 impl StudyConstants {
+    /// The constants of the framework that the study uses in a mode.
+    const fn framework(&self, mode: Mode) -> &FrameworkConstants {
+        match mode {
+            Mode::Train => &self.training,
+            Mode::Infer => &self.inference,
+        }
+    }
+
     /// The constants that are built into the program.
     pub fn built_in() -> Result<Self, PapersError> {
         toml::from_str(include_str!("constants.toml")).map_err(|error| PapersError::Constants {
@@ -61,15 +56,6 @@ impl StudyConstants {
     }
 }
 
-/// The size of a 32-bit number in bytes.
-const ELEMENT: f64 = 4.0;
-/// A backward pass computes the gradients of inputs and of weights: training is three times the forward pass.
-const PASSES_IN_TRAINING: f64 = 3.0;
-/// The passes over the weights in an iteration of training: they are read twice, their gradients are written, and the
-/// update reads gradients, momenta and weights and writes the last two.
-const WEIGHT_PASSES_IN_TRAINING: f64 = 8.0;
-/// A tile of a product's result that a multiprocessor computes: rows and columns.
-const TILE: f64 = 128.0;
 /// The mean number of multiprocessors of the three boards (56, 80 and 68).
 const MULTIPROCESSORS: f64 = 68.0;
 /// Caffe keeps this many workspaces for each convolution, one for each of its streams.
@@ -100,191 +86,69 @@ pub fn derive_workloads(profiles: &mut Profiles) -> Result<(), PapersError> {
         }
         let profile = &mut workload.profile;
         let network = NetworkWork::new(&built_in(&profile.network)?, profile.mode);
-        profile.half_speed_batch = network.half_speed_batch();
-        profile.memory = network.memory_need();
+        profile.half_speed_batch = network.half_speed_batch(MULTIPROCESSORS);
+        profile.memory = memory_need(&network);
         for algorithm in &mut profile.conv_algorithms {
-            network.set_algorithm(algorithm, &constants);
+            set_algorithm(&network, algorithm, &constants);
         }
         let batch = profile.batch as f64;
         let half = profile.half_speed_batch;
         for on in &mut profile.on {
             if let Some(gpu) = profiles.gpus.get(&on.gpu) {
-                network.set_work(on, gpu, &constants, batch, half);
+                network.set_work(
+                    on,
+                    gpu,
+                    constants.framework(profile.mode),
+                    batch,
+                    half,
+                    |_| 1.0,
+                );
             }
         }
     }
     Ok(())
 }
 
-/// The kernels of a network in one mode.
-struct NetworkWork {
-    kernels: Vec<Kernel>,
-    mode: Mode,
-    weights: f64,
-    /// The elements of one item that the layers write.
-    written: f64,
+/// The device memory of a batch: weights, gradients and momenta, and the outputs of layers, in training with gradients.
+fn memory_need(network: &NetworkWork) -> MemoryNeed {
+    let copies = match network.mode {
+        Mode::Train => 2.0,
+        Mode::Infer => 1.0,
+    };
+    MemoryNeed {
+        fixed: Bytes::new(0.5e9 + ELEMENT * network.weights * (2.0 * copies - 1.0)),
+        per_item: Bytes::new(ELEMENT * network.written * copies),
+    }
 }
 
-impl NetworkWork {
-    fn new(network: &Network, mode: Mode) -> Self {
-        let items = network.batch.max(1) as f64;
-        let mut all = kernels(network);
-        if mode == Mode::Infer {
-            all = without_fused(all);
-        }
-        let written = network.layers.iter().filter(|layer| {
-            // Caffe executes activations, normalisations and dropout in place.
-            matches!(
-                layer.kind.name(),
-                "convolution" | "fully connected" | "pooling" | "concat" | "add"
-            )
-        });
-        Self {
-            written: written
-                .map(|layer| layer.output_elements() as f64 / items)
-                .sum(),
-            weights: network.parameters() as f64,
-            kernels: all,
-            mode,
-        }
-    }
-
-    /// The passes over the layers in an iteration.
-    fn passes(&self) -> f64 {
-        match self.mode {
-            Mode::Train => PASSES_IN_TRAINING,
-            Mode::Infer => 1.0,
-        }
-    }
-
-    /// The products and convolutions of the network.
-    fn products(&self) -> impl Iterator<Item = (&Kernel, Product, f64)> {
-        self.kernels.iter().filter_map(|kernel| match kernel.work {
-            Work::Product(product) => Some((kernel, product, 1.0)),
-            Work::Grouped { product, groups } => Some((kernel, product, groups)),
-            _ => None,
+/// Sets the factors of a convolution algorithm: its work is a constant of the study, its memory follows from the
+/// transformed tensors.
+fn set_algorithm(network: &NetworkWork, algorithm: &mut ConvAlgorithm, constants: &StudyConstants) {
+    let transformed = |product: &Product, numbers: &dyn Fn(f64, f64) -> f64| {
+        let inputs = product.channels.unwrap_or(0.0);
+        numbers(product.rows, inputs + product.columns)
+    };
+    let workspace: f64 = network
+        .products()
+        .filter(|(_, product, _)| product.window > 1.0)
+        .map(|(_, product, _)| match algorithm.name.as_str() {
+            "winograd" => transformed(&product, &|rows, channels| {
+                WINOGRAD_GROWTH * rows * channels
+            }),
+            "fft" => transformed(&product, &|rows, channels| {
+                let tiles = (rows.sqrt() / FFT_TILE).ceil().powi(2);
+                FFT_TILE_NUMBERS * tiles * channels
+            }),
+            _ => 0.0,
         })
-    }
-
-    /// The batch size at which the multiprocessors are half busy: their number over the tiles that a product has for one
-    /// item, weighted by operations.
-    fn half_speed_batch(&self) -> f64 {
-        let (mut weighted, mut operations) = (0.0, 0.0);
-        for (_, product, groups) in self.products() {
-            let tiles = (product.rows / TILE).ceil() * (product.columns / TILE).ceil() * groups;
-            let own = product.operations() * groups;
-            operations += own;
-            weighted += own * MULTIPROCESSORS / tiles;
-        }
-        // With half of the last wave empty on average, half as many items are enough.
-        weighted / operations / 2.0
-    }
-
-    /// The device memory of a batch: weights, gradients and momenta, and the outputs of layers, in training with gradients.
-    fn memory_need(&self) -> MemoryNeed {
-        let copies = match self.mode {
-            Mode::Train => 2.0,
-            Mode::Infer => 1.0,
-        };
-        MemoryNeed {
-            fixed: Bytes::new(0.5e9 + ELEMENT * self.weights * (2.0 * copies - 1.0)),
-            per_item: Bytes::new(ELEMENT * self.written * copies),
-        }
-    }
-
-    /// Sets the factors of a convolution algorithm: its work is a constant of the study, its memory follows from the
-    /// transformed tensors.
-    fn set_algorithm(&self, algorithm: &mut ConvAlgorithm, constants: &StudyConstants) {
-        let transformed = |product: &Product, numbers: &dyn Fn(f64, f64) -> f64| {
-            let inputs = product.channels.unwrap_or(0.0);
-            numbers(product.rows, inputs + product.columns)
-        };
-        let workspace: f64 = self
-            .products()
-            .filter(|(_, product, _)| product.window > 1.0)
-            .map(|(_, product, _)| match algorithm.name.as_str() {
-                "winograd" => transformed(&product, &|rows, channels| {
-                    WINOGRAD_GROWTH * rows * channels
-                }),
-                "fft" => transformed(&product, &|rows, channels| {
-                    let tiles = (rows.sqrt() / FFT_TILE).ceil().powi(2);
-                    FFT_TILE_NUMBERS * tiles * channels
-                }),
-                _ => 0.0,
-            })
-            .sum();
-        let own = self.written * 2.0;
-        algorithm.memory = Ratio::new(1.0 + WORKSPACES * workspace / own);
-        algorithm.work = match algorithm.name.as_str() {
-            "winograd" => constants.winograd.work,
-            "fft" => constants.fft.work,
-            _ => Ratio::new(1.0),
-        };
-    }
-
-    /// Sets the work of an item on a board.
-    fn set_work(
-        &self,
-        on: &mut ItemWork,
-        gpu: &GpuProfile,
-        constants: &StudyConstants,
-        batch: f64,
-        half_speed_batch: f64,
-    ) {
-        let framework = match self.mode {
-            Mode::Train => &constants.training,
-            Mode::Infer => &constants.inference,
-        };
-        let rate = gpu.peak_fp32().get() * framework.efficiency.get();
-        let bandwidth = gpu.memory.bandwidth.get() / framework.traffic.get();
-        let (mut core, mut memory) = (0.0, 0.0);
-        for kernel in &self.kernels {
-            let operations = match kernel.work {
-                Work::Product(product) => product.operations(),
-                Work::Grouped { product, groups } => product.operations() * groups,
-                _ => 0.0,
-            };
-            let moving = ELEMENT * kernel.elements / bandwidth;
-            let computing = operations / rate;
-            memory += moving;
-            core += computing.hypot(moving) - moving;
-        }
-        let passes = self.passes();
-        let weight_passes = match self.mode {
-            Mode::Train => WEIGHT_PASSES_IN_TRAINING,
-            Mode::Infer => 1.0,
-        };
-        // The profile has the work at its own batch size, at which a part of the cores is idle.
-        let busy = batch / (batch + half_speed_batch);
-        core /= busy;
-        on.fitted = Vec::new();
-        on.host = Seconds::ZERO;
-        on.host_per_batch = Seconds::ZERO;
-        on.launch = framework.launch * (passes * self.kernels.len() as f64);
-        on.core = Seconds::new(passes * core);
-        on.memory = Seconds::new(passes * memory);
-        on.memory_per_batch = Seconds::new(ELEMENT * self.weights * weight_passes / bandwidth);
-        let computing = busy * core / (core + memory);
-        let waiting = framework.waiting.get();
-        on.switching = Ratio::new(waiting + (1.0 - waiting) * computing);
-        on.memory_activity = Ratio::new(memory / (core + memory));
-    }
-}
-
-/// The kernels without those that TensorRT executes together with the product before them: functions of single elements
-/// and normalisations.
-fn without_fused(all: Vec<Kernel>) -> Vec<Kernel> {
-    let mut kept: Vec<Kernel> = Vec::new();
-    for kernel in all {
-        let is_fusible = matches!(kernel.work, Work::Elements | Work::BatchNormalisation);
-        let follows_product = kept
-            .last()
-            .is_some_and(|before| matches!(before.work, Work::Product(_) | Work::Grouped { .. }));
-        if !(is_fusible && follows_product) {
-            kept.push(kernel);
-        }
-    }
-    kept
+        .sum();
+    let own = network.written * 2.0;
+    algorithm.memory = Ratio::new(1.0 + WORKSPACES * workspace / own);
+    algorithm.work = match algorithm.name.as_str() {
+        "winograd" => constants.winograd.work,
+        "fft" => constants.fft.work,
+        _ => Ratio::new(1.0),
+    };
 }
 
 #[cfg(test)]

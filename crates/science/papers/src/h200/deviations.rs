@@ -64,6 +64,7 @@ pub fn compare(
         study: STUDY.to_owned(),
         free_parameters: profiles.parameters(STUDY).len(),
         values: 2 * rows.len(),
+        by_hand: 0,
         held_out: Vec::new(),
         not_held_out: 0,
         changed_profiles: Vec::new(),

@@ -81,6 +81,7 @@ pub fn compare(
         study: STUDY.to_owned(),
         free_parameters: profiles.parameters(STUDY).len(),
         values: fitted.count(),
+        by_hand: 0,
         held_out: vec![HeldOut {
             without: PREDICTED.to_owned(),
             tables: tables[1].clone().only(predicted),

@@ -42,6 +42,9 @@ pub(super) const DEFAULT_CAP: f64 = 260.0;
 /// The power cap of a GPU that the paper recommends, in watts.
 pub(super) const RECOMMENDED_CAP: f64 = 170.0;
 
+/// The largest gain in per cent that counts as little; batch_sizer_2021 judges a negligible gain by the same number.
+const LITTLE: f64 = 5.0;
+
 /// Sweeps the power caps with a job on `gpus` GPUs of the node.
 fn sweep(runner: &mut SweepRunner, gpus: u64) -> Result<CapCurve, PapersError> {
     let study = runner.sweep(Definition {
@@ -195,6 +198,12 @@ fn savings_rows(facts: &NodeFacts, curves: &[(u64, CapCurve)]) -> Vec<Reproduced
     rows.rows
 }
 
+/// Whether each doubling of the GPUs makes a job faster than the one before, which begins with one GPU.
+fn each_is_more(speedups: &[f64]) -> bool {
+    let all: Vec<f64> = [1.0].into_iter().chain(speedups.iter().copied()).collect();
+    all.is_sorted_by(|before, after| before < after)
+}
+
 /// The paper's conclusions, and whether the reproduction confirms them.
 fn conclusions(curves: &[(u64, CapCurve)]) -> Vec<Conclusion> {
     let eight = &curves[3].1;
@@ -237,18 +246,31 @@ fn conclusions(curves: &[(u64, CapCurve)]) -> Vec<Conclusion> {
         ),
         Conclusion::new(
             "the more GPUs are used, the larger a share of the node's energy a cap saves",
-            savings.len() == 4 && savings.is_sorted(),
+            savings.len() == 4 && savings.is_sorted_by(|less, more| less < more),
             format!("{} % with 1, 2, 4, 8", text(&percent, 1)),
         ),
         Conclusion::new(
-            "with 1, 2 or 4 GPUs a cap gains little in EDP",
-            edp.iter().all(|gain| *gain < 0.5 * of_eight),
+            "with 1, 2 or 4 GPUs a cap gains little in EDP (at most 5 %)",
+            edp.len() == 3 && edp.iter().all(|gain| *gain <= LITTLE),
             format!("{} % against {of_eight:.1} % with 8", text(&edp, 1)),
         ),
         Conclusion::new(
             "training becomes faster with every doubling of GPUs",
-            scaling.len() == 3 && scaling.is_sorted(),
+            scaling.len() == 3 && each_is_more(&scaling),
             format!("{} times as fast with 2, 4, 8", text(&scaling, 2)),
         ),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_job_scales_if_each_doubling_is_faster_than_the_one_before() {
+        assert!(each_is_more(&[1.84, 3.17, 4.94]));
+        assert!(!each_is_more(&[0.5, 0.7, 0.8]), "slower than one GPU");
+        assert!(!each_is_more(&[1.8, 1.8, 2.0]), "no gain");
+        assert!(!each_is_more(&[1.8, 3.2, 3.1]));
+    }
 }

@@ -8,7 +8,7 @@ use sweetspot_study::{Configuration, Study};
 use super::plan::{CapScale, cap_range, caps_of, core_clocks};
 use super::published::{self, Printed};
 use super::{OwnChange, OwnOrigin, OwnPlanError, PaperPlan, Swept, find_paper, simulated};
-use crate::{PapersError, SweepRunner};
+use crate::{PapersError, Profiles, SweepRunner};
 
 /// A study of the user beside the paper that it reproduces.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,6 +23,9 @@ pub struct OwnComparison {
     pub rows: Vec<OwnRow>,
     /// The best setting by each metric of the paper.
     pub best: Vec<OwnBest>,
+    /// The profiles of the paper's study that are not as they were fitted, because somebody has changed them. The
+    /// simulated values come from the profiles as they are.
+    pub changed_profiles: Vec<String>,
 }
 
 /// One setting of the study, and what it changed against the reference of each column.
@@ -117,6 +120,7 @@ pub fn compare_own(
         },
         rows,
         best,
+        changed_profiles: Profiles::built_in()?.changed(plan.study)?,
     })
 }
 

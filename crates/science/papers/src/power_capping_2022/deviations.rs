@@ -6,6 +6,7 @@ use sweetspot_device::Settings;
 use sweetspot_sim::Variant;
 use sweetspot_study::EnergyOf;
 
+use super::structure::{FROM_LAYERS, from_layers};
 use super::tables::read_cap_rows;
 use crate::PapersError;
 use crate::Profiles;
@@ -13,11 +14,23 @@ use crate::ValueOrigin;
 use crate::deviations::{Column, IsWanted, SimulatorDeviations, TWO_PERCENT, Table, Value};
 
 /// The name of the study, which selects the workload profiles.
-const STUDY: &str = "power_capping_2022";
+pub const STUDY: &str = "power_capping_2022";
 
 /// The title of the table of deviations.
 const TITLE: &str =
     "tables 2 and 3: a run at each published cap; a row printed for several metrics counts once";
+
+/// Compares the form of the study that has no number of a network with the paper.
+pub fn compare_from_layers(
+    profiles: &Profiles,
+    is_wanted: IsWanted<'_>,
+) -> Result<SimulatorDeviations, PapersError> {
+    Ok(SimulatorDeviations {
+        study: FROM_LAYERS.to_owned(),
+        free_parameters: profiles.parameters(FROM_LAYERS).len(),
+        ..compare(&from_layers(profiles)?, is_wanted)?
+    })
+}
 
 /// Compares the simulated time and energy at each published cap with the paper.
 pub fn compare(
@@ -61,6 +74,7 @@ pub fn compare(
     Ok(SimulatorDeviations {
         study: STUDY.to_owned(),
         free_parameters: profiles.parameters(STUDY).len(),
+        by_hand: 0,
         values: 2 * different.len(),
         held_out: Vec::new(),
         not_held_out: 0,
