@@ -14,5 +14,8 @@
 pub mod budget;
 pub mod hold;
 pub mod limit;
+mod reading_gaps;
 pub mod slo;
 pub mod tune;
+
+pub use reading_gaps::{MAX_READING_GAP, ReadingGaps};

@@ -45,7 +45,7 @@ pub fn run(args: BudgetArgs) -> Result<Outcome> {
     let written = documents.write(content(&result));
     Ok(Outcome {
         interrupted_by: result.signal,
-        is_met: result.is_met() != Some(false),
+        is_met: result.is_met().unwrap_or(!result.lacks_readings()),
         is_restored: result.restored,
         written,
         ..Outcome::DONE

@@ -119,7 +119,7 @@ impl JobReporter {
                 }
             }
             Status::Budget(live) => {
-                self.add_power(live.elapsed, Some(live.power.get()));
+                self.add_power(live.elapsed, live.power.map(|power| power.get()));
                 LiveJob {
                     phase: Some(format!("{} of {} GPUs busy", live.busy, live.gpus)),
                     cap_w: Some(live.budget.get()),

@@ -71,10 +71,12 @@ impl Observer for TerminalObserver {
 
 /// The status line of a budget.
 fn budget_text(live: &BudgetStatus) -> String {
+    let power = live
+        .power
+        .map_or_else(|| "-".to_owned(), |power| format!("{:.0}", power.get()));
     format!(
-        "{:.1} s  {:.0} of {:.0} W  caps {:.0} W  {} of {} GPUs busy",
+        "{:.1} s  {power} of {:.0} W  caps {:.0} W  {} of {} GPUs busy",
         live.elapsed.get(),
-        live.power.get(),
         live.budget.get(),
         live.caps.get(),
         live.busy,

@@ -10,7 +10,7 @@ pub fn example(name: &str) -> String {
 }
 
 /// Runs a script on a simulated node with meters; `$S` is the program.
-fn on_node(folder: &Path, more: &[&str], script: &str) -> std::process::Output {
+pub fn on_node(folder: &Path, more: &[&str], script: &str) -> std::process::Output {
     let node = example("my_node.toml");
     let script = format!("S={}; {script}", env!("CARGO_BIN_EXE_sweetspot"));
     let mut args = vec!["simulate", "--node", &node, "--meters"];

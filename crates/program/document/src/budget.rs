@@ -21,7 +21,14 @@ pub struct Budget {
     pub budget_w: Option<f64>,
     /// How long the budget was kept, in seconds.
     pub time_s: f64,
-    /// The share of the time in which the mean power of a second was above the budget.
+    /// The time in seconds in which the power that the budget limits was unknown: that of at least one GPU, or that at the
+    /// meter of the whole machine. With more than 1 % of the time it is unknown whether the budget was kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unread_s: Option<f64>,
+    /// Whether the budget was kept: absent if too little is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub met: Option<bool>,
+    /// The share of the time with readings in which the mean power of a second was above the budget.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub violation_share: Option<f64>,
     /// The mean power of all GPUs together, in watts.
@@ -36,8 +43,9 @@ pub struct Budget {
     /// The share of the budget that was used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub used_share: Option<f64>,
-    /// The energy of all GPUs together in joules, from their power readings.
-    pub energy_j: f64,
+    /// The energy of all GPUs together in joules, from their power readings; absent if they miss more than 1 % of the time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub energy_j: Option<f64>,
     /// The number of power caps that were set.
     pub changes: u64,
     /// The GPUs that shared the budget.
@@ -76,7 +84,7 @@ pub struct BudgetNode {
     /// The highest mean power of a second, in watts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub largest_mean_w: Option<f64>,
-    /// The time in which the meter showed nothing, in seconds. It is not judged.
+    /// The time in which the meter showed nothing, in seconds.
     pub unread_s: f64,
 }
 
@@ -100,10 +108,16 @@ pub struct BudgetedDevice {
     /// The mean power, in watts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mean_power_w: Option<f64>,
+    /// The energy in joules, from power readings; absent if they miss more than 1 % of the time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub energy_j: Option<f64>,
+    /// The time without power readings, in seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unread_s: Option<f64>,
     /// The share of the time in which a program used the GPU.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub busy_share: Option<f64>,
-    /// The items that programs reported.
+    /// The items that programs reported; the GPUs of a job have equal parts of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub items: Option<f64>,
 }
@@ -124,8 +138,9 @@ pub struct BudgetSlice {
     pub at_s: f64,
     /// The budget, in watts.
     pub budget_w: f64,
-    /// The mean power of all GPUs together, in watts.
-    pub power_w: f64,
+    /// The mean power of all GPUs together in watts; absent if that of one was unknown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub power_w: Option<f64>,
     /// The mean power of the whole machine in watts, if the budget is for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub node_power_w: Option<f64>,

@@ -123,13 +123,9 @@ impl<'a> Lease<'a> {
         let mut lease = Self::take(&[], program, signals, note)?;
         let mut refused = Vec::new();
         for device in devices {
-            match lease.add_ceiling(&device.id) {
-                Ok(notes) => {
-                    notes.iter().for_each(|found| note(&found.to_string()));
-                    lease.devices.push(DeviceState::new(device.id.clone()));
-                }
-                Err(GuardError::Refused(Refusal::Interrupted)) => {}
-                Err(GuardError::Refused(refusal)) => refused.push((device.id.clone(), refusal)),
+            match lease.try_ceiling(&device.id, note) {
+                Ok(None | Some(Refusal::Interrupted)) => {}
+                Ok(Some(refusal)) => refused.push((device.id.clone(), refusal)),
                 Err(error) => {
                     lease.release(note)?;
                     return Err(error.into());
@@ -141,6 +137,23 @@ impl<'a> Lease<'a> {
             return Err(WorkloadError::Interrupted(signal));
         }
         Ok((lease, refused))
+    }
+
+    /// Leases one more device as a ceiling; the refusal if that is not possible now.
+    pub fn try_ceiling(
+        &mut self,
+        device: &DeviceId,
+        note: &mut dyn FnMut(&str),
+    ) -> Result<Option<Refusal>, GuardError> {
+        match self.add_ceiling(device) {
+            Ok(notes) => {
+                notes.iter().for_each(|found| note(&found.to_string()));
+                self.devices.push(DeviceState::new(device.clone()));
+                Ok(None)
+            }
+            Err(GuardError::Refused(refusal)) => Ok(Some(refusal)),
+            Err(error) => Err(error),
+        }
     }
 
     /// Leases one more device as a ceiling, or for settings if the policy does not allow a ceiling.

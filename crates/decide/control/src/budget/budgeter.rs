@@ -2,6 +2,8 @@
 
 mod plan;
 mod probe;
+#[cfg(test)]
+mod tests;
 
 use sweetspot_quantity::{Seconds, Watts};
 
@@ -38,6 +40,8 @@ pub struct Budgeter {
     /// The share of the budget that is kept unused.
     margin: f64,
     is_infeasible: bool,
+    /// When the user was last told whether the budget can be kept, in seconds.
+    feasibility_noted: f64,
     recent: BudgetStatistics,
     statistics: BudgetStatistics,
     plans: u64,
@@ -60,6 +64,7 @@ impl Budgeter {
             probe: None,
             margin: 0.0,
             is_infeasible: false,
+            feasibility_noted: f64::NEG_INFINITY,
             recent: BudgetStatistics::default(),
             statistics: BudgetStatistics::default(),
             plans: 0,
@@ -107,7 +112,8 @@ impl Budgeter {
     pub fn lowest_budget(&self) -> Watts {
         let lowest = |gpu: &GpuState| match gpu.is_controlled() {
             true => gpu.device.lowest_cap(),
-            false => gpu.power,
+            false if gpu.is_lost => 0.0,
+            false => gpu.uncapped_power(),
         };
         Watts::new(self.gpus.iter().map(lowest).sum())
     }
@@ -121,11 +127,18 @@ impl Budgeter {
                     self.budget = budget.get();
                     self.probe = None;
                     self.is_urgent = true;
+                    self.feasibility_noted = f64::NEG_INFINITY;
                 }
             }
             BudgetEvent::Read { gpu, reading } => {
                 let gpu = self.gpus.get_mut(gpu);
                 if gpu.is_some_and(|gpu| gpu.read(now, &reading)) {
+                    self.is_urgent = true;
+                }
+            }
+            BudgetEvent::Unread { gpu, is_busy } => {
+                let gpu = self.gpus.get_mut(gpu);
+                if gpu.is_some_and(|gpu| gpu.unread(now, is_busy)) {
                     self.is_urgent = true;
                 }
             }
@@ -151,9 +164,17 @@ impl Budgeter {
                     self.is_urgent = true;
                 }
             }
+            BudgetEvent::Settable { gpu, max_cap } => {
+                if let Some(state) = self.gpus.get_mut(gpu).filter(|gpu| !gpu.is_lost) {
+                    state.set_settable(now, max_cap);
+                    self.targets[gpu] = state.cap;
+                    self.is_urgent = true;
+                }
+            }
             BudgetEvent::Lost { gpu } => {
                 if let Some(gpu) = self.gpus.get_mut(gpu) {
                     gpu.is_lost = true;
+                    gpu.is_read = false;
                     gpu.is_busy = false;
                     gpu.power = 0.0;
                     self.is_urgent = true;
@@ -195,7 +216,13 @@ impl Budgeter {
         let sum: f64 = self.gpus.iter().map(|gpu| gpu.last_power).sum();
         let (time, sum) = (Seconds::new(time.max(0.0)), Watts::new(sum));
         let budget = Watts::new(self.budget);
-        self.statistics.record(time, sum, budget);
+        // Without the power of each GPU there is no sum.
+        match self.gpus.iter().all(|gpu| gpu.is_read) {
+            true => {
+                self.statistics.record(time, sum, budget);
+            }
+            false => self.statistics.skip(),
+        }
         // GPUs that draw more than their caps are no reason to keep all caps lower: see `note_least_powers`.
         let followed: f64 = self.gpus.iter().map(GpuState::allowed_power).sum();
         let mean = self.recent.record(time, Watts::new(followed), budget);

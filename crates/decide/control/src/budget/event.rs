@@ -25,6 +25,13 @@ pub enum BudgetEvent {
         /// What was read.
         reading: GpuReading,
     },
+    /// The power of a GPU is unknown: its sensor gave no new value for a while.
+    Unread {
+        /// The number of the GPU in the configuration.
+        gpu: usize,
+        /// Whether a program uses the GPU.
+        is_busy: bool,
+    },
     /// The program on a GPU is another one, or has ended (`None`). GPUs with the same program work on one job.
     Program {
         /// The number of the GPU in the configuration.
@@ -52,6 +59,13 @@ pub enum BudgetEvent {
     Rejected {
         /// The number of the GPU in the configuration.
         gpu: usize,
+    },
+    /// The power cap of a GPU can be set from now on.
+    Settable {
+        /// The number of the GPU in the configuration.
+        gpu: usize,
+        /// The highest power cap that the GPU may have: the one that it has now.
+        max_cap: Watts,
     },
     /// A GPU no longer responds.
     Lost {
@@ -83,8 +97,12 @@ pub enum BudgetNotice {
     BelowFloor {
         /// The budget.
         budget: Watts,
-        /// The sum of the lowest caps.
+        /// The sum of the lowest caps, and of what GPUs draw whose cap cannot be set.
         floor: Watts,
+        /// What GPUs draw whose cap cannot be set.
+        uncapped: Watts,
+        /// Whether a GPU has a floor above its lowest cap.
+        has_floors: bool,
     },
     /// The budget can be kept again.
     Feasible {

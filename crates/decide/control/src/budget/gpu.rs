@@ -1,5 +1,6 @@
 //! What a budgeter knows about one GPU.
 
+mod availability;
 mod lowest_clock;
 mod probed;
 
@@ -63,6 +64,8 @@ pub struct GpuState {
     busy_since: f64,
     /// The power of the last reading.
     pub last_power: f64,
+    /// Whether the power of the GPU is known at present.
+    pub is_read: bool,
     pub is_lost: bool,
     pub program: Option<u64>,
     /// Whether the program was seen without a limit by its cap, or at the highest cap.
@@ -110,6 +113,7 @@ impl GpuState {
             busy_at: f64::NEG_INFINITY,
             busy_since: f64::INFINITY,
             last_power: 0.0,
+            is_read: false,
             is_lost: false,
             program: None,
             was_probed: false,
@@ -141,23 +145,13 @@ impl GpuState {
         if !power.is_finite() || power < 0.0 {
             return false;
         }
+        self.is_read = true;
         self.last_power = power;
         self.power += READING_WEIGHT * (power - self.power);
         let by_power = f64::from(u8::from(power > NEAR_CAP * self.cap));
         let limited = reading.limited.map_or(by_power, |share| share.get());
         self.limited += READING_WEIGHT * (limited - self.limited);
-        if reading.is_busy {
-            self.busy_at = now;
-        }
-        let was_busy = self.is_busy;
-        self.is_busy = now - self.busy_at < IDLE_AFTER;
-        if was_busy && !self.is_busy {
-            self.forget();
-        }
-        if self.is_busy && !was_busy {
-            self.busy_since = now;
-            self.peak = 0.0;
-        }
+        let has_become_busy = self.note_activity(now, reading.is_busy);
         let settled_for = now - self.changed_at.max(self.busy_since) - self.settle_time();
         if settled_for > 0.0 {
             self.peak = power.max(self.peak + PEAK_DECAY * (power - self.peak));
@@ -178,7 +172,7 @@ impl GpuState {
                 self.ceiling = self.cap;
             }
         }
-        self.is_busy && !was_busy
+        has_become_busy
     }
 
     /// How long readings do not count after a change: the clock rises slowly, but a GPU whose cap was not changed need not
@@ -310,7 +304,8 @@ impl GpuState {
     pub fn committed(&self) -> f64 {
         match self.is_controlled() {
             true => self.ceiling.max(self.asked.unwrap_or(0.0)),
-            false => self.power,
+            false if self.is_lost => 0.0,
+            false => self.uncapped_power(),
         }
         .max(self.power.min(self.least_power))
     }
@@ -322,7 +317,7 @@ impl GpuState {
         }
         if !self.is_controlled() {
             // What an uncontrolled GPU draws is taken from the others, and a little more because it fluctuates.
-            return self.power * UNCONTROLLED_MARGIN;
+            return self.uncapped_power() * UNCONTROLLED_MARGIN;
         }
         let max = self.device.max_cap.get();
         let least = match self.is_busy {

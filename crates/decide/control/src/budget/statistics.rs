@@ -56,6 +56,13 @@ impl BudgetStatistics {
         Some(Watts::new(mean))
     }
 
+    /// Leaves out a time in which the sum of powers is unknown: no mean of a second contains it.
+    pub fn skip(&mut self) {
+        self.parts.clear();
+        self.covered = 0.0;
+        self.recent_energy = 0.0;
+    }
+
     /// The share of time in which the mean of a second was above the budget; `None` before the first second.
     pub fn above_share(&self) -> Option<Ratio> {
         (self.judged > 0.0).then(|| Ratio::new(self.above / self.judged))

@@ -13,6 +13,7 @@ use super::cap_on::CapOn;
 use super::event::{CompletedBatch, PowerReading};
 use super::power_mean::PowerAverager;
 use super::summary::HoldSummary;
+use crate::ReadingGaps;
 use mean_powers::{CountedMean, MeanPowers};
 use settling::{Settling, SettlingPeriod};
 
@@ -22,8 +23,6 @@ const SETTLED_WINDOWS: u64 = 3;
 const SETTLING_DEADLINE: u64 = 15;
 /// A reading that covers less time than this is a single reading; a longer one is a mean.
 const SINGLE_READING: Seconds = Seconds::new(0.5);
-/// Two readings that are further apart leave a gap, in which the power is unknown.
-const MAX_READING_GAP: f64 = 2.0;
 /// The number of bins of the histogram of power samples, each 1 W wide.
 const BINS: usize = 16_384;
 
@@ -46,10 +45,8 @@ pub struct HoldStatistics {
     batches: u64,
     /// The energy that the power readings cover, in joules.
     energy: f64,
-    last_reading_end: Option<f64>,
+    readings: ReadingGaps,
     last_mean_end: Option<f64>,
-    /// The time in gaps between readings, in seconds.
-    unread_time: f64,
     changes: u64,
     windows: u64,
     settling: Settling,
@@ -80,9 +77,8 @@ impl HoldStatistics {
             items: 0,
             batches: 0,
             energy: 0.0,
-            last_reading_end: None,
+            readings: ReadingGaps::default(),
             last_mean_end: None,
-            unread_time: 0.0,
             changes: 0,
             windows: 0,
             settling: Settling::NotStarted,
@@ -194,14 +190,13 @@ impl HoldStatistics {
     /// Records a power reading.
     pub fn record_power(&mut self, reading: &PowerReading) {
         let (from, to, power) = (reading.from.get(), reading.to.get(), reading.power.get());
-        let is_newer = self.last_reading_end.is_none_or(|last| to > last);
-        if !(power.is_finite() && to > from && is_newer) {
+        if !(power.is_finite() && to > from) {
             return;
         }
-        let since = self.last_reading_end.map_or(from, |last| last.max(from));
-        self.energy += power * (to - since);
-        self.unread_time += self.gap_until(since);
-        self.last_reading_end = Some(to);
+        let Some(new) = self.readings.record(reading.from, reading.to) else {
+            return;
+        };
+        self.energy += power * new.get();
         let is_single = reading.to - reading.from < SINGLE_READING;
         if is_single {
             let bin = (power.max(0.0) as usize).min(BINS - 1);
@@ -220,13 +215,6 @@ impl HoldStatistics {
             CapOn::Reading if is_single => self.take_mean(power, to, to - from),
             CapOn::Reading => {}
         }
-    }
-
-    /// The time without a reading before a moment; zero if it is short.
-    fn gap_until(&self, moment: f64) -> f64 {
-        let last = self.last_reading_end.or(self.started_at);
-        let gap = moment - last.unwrap_or(moment);
-        if gap > MAX_READING_GAP { gap } else { 0.0 }
     }
 
     /// Takes a mean power over a span of seconds that ends at `to`.
@@ -259,6 +247,7 @@ impl HoldStatistics {
     /// Updates the time of the latest event.
     fn advance_to(&mut self, now: f64) {
         self.started_at.get_or_insert(now);
+        self.readings.start(Seconds::new(now));
         self.now = self.now.max(now);
     }
 
@@ -293,7 +282,7 @@ impl HoldStatistics {
             settling_excess: Seconds::new(self.before.excess_time),
             settling_largest: self.before.highest.map(Watts::new),
             highest_sample: self.highest_sample.map(Watts::new),
-            unread_time: Seconds::new(self.unread_time + self.gap_until(self.now)),
+            unread_time: self.readings.unread_until(Seconds::new(self.now)),
             changes: self.changes,
             settle_time: settling.map(|(time, _)| Seconds::new(time)),
             settle_windows: settling.map(|(_, windows)| windows),

@@ -18,7 +18,7 @@ fn bad_values_are_refused_with_a_sentence() {
         ),
         (
             &["--below", "400W", "--floor", "0=900W"],
-            "cannot be above 300 W",
+            "its present power cap is 300 W",
         ),
         (&["--below", "400W", "--priority", "0=0"], "a value above 0"),
         (&["--below", "400W", "--of", "node"], "needs a power meter"),
@@ -49,6 +49,7 @@ fn a_budget_below_the_lowest_caps_sets_them_and_says_so() {
         "{said}"
     );
     assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(!said.contains("lower the floors"), "{said}");
     assert!(host.writes().contains("150"), "{}", host.writes());
     assert_eq!(caps(&host), vec![300.0; 2]);
 }
@@ -73,4 +74,18 @@ fn a_second_budget_is_refused_and_a_cap_file_with_rubbish_changes_nothing() {
     let said = stderr_text(&output);
     assert!(said.contains("the budget stays at 400 W"), "{said}");
     assert_eq!(caps(&host), vec![EARLIER_CAP; 2]);
+}
+
+#[test]
+fn a_floor_below_the_lowest_cap_is_said_to_have_no_effect() {
+    let host = TestHost::new("v100:2");
+    let args = ["--below", "500W", "--floor", "0=50W", "--for", "1s"];
+    let output = budget(&host, &args);
+    let said = stderr_text(&output);
+    assert!(
+        said.contains(
+            "GPU 0: its lowest power cap is 150 W, so that its floor of 50 W has no effect"
+        ),
+        "{said}"
+    );
 }

@@ -3,3 +3,5 @@
 mod bad_input;
 mod common;
 mod kept;
+mod other_commands;
+mod without_data;

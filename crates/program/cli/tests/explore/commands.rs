@@ -350,3 +350,33 @@ fn the_time_left_is_that_of_whole_runs() {
     let seconds: f64 = took.split(' ').next().unwrap().parse().unwrap();
     assert!(seconds >= 1.5, "{said}");
 }
+
+/// Ranks that mark different phases are named once; ranks with different batches make their run fail, and nothing is said
+/// about what limits its load.
+#[test]
+fn ranks_that_disagree_are_named() {
+    let client = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../python/src");
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/link/marks.py");
+    let host = TestHost::new("v100:2");
+    let folder = tempfile::tempdir().unwrap();
+    let sweep = |kind: &str| {
+        let args = words("sweep --power-cap 200,300 --repeat 1 --settle 10ms --no-study --");
+        let mut command = host.sweetspot();
+        command.args([&args[..], &["python3", script, kind]].concat());
+        command.current_dir(folder.path());
+        command.env("PYTHONPATH", client);
+        command.env("PYTHONDONTWRITEBYTECODE", "1");
+        let output = command.output().unwrap();
+        text(&output.stdout) + &text(&output.stderr)
+    };
+    let shown = sweep("differing");
+    let told =
+        shown.matches("the ranks disagree on the phases: rank 1 marked fwd, but rank 0 forward");
+    assert_eq!(told.count(), 1, "{shown}");
+    let shown = sweep("unequal");
+    assert!(
+        shown.contains("rank 1 reported a batch of 32, but rank 0 64"),
+        "{shown}"
+    );
+    assert!(!shown.contains("does not limit this load"), "{shown}");
+}

@@ -69,6 +69,17 @@ def unequal_rank(number):
                 time.sleep(0.01)
 
 
+def differing():
+    ranks("differing_rank")
+
+
+def differing_rank(number):
+    for _ in range(10):
+        with s.phase("forward" if number == "0" else "fwd"):
+            time.sleep(0.02)
+        s.progress(items=10)
+
+
 def dying():
     ranks("dying_rank")
 

@@ -2,7 +2,7 @@
 
 use sweetspot_document::budget as document;
 use sweetspot_document::common::SchemaName;
-use sweetspot_quantity::Watts;
+use sweetspot_quantity::{Joules, Seconds, Watts};
 use sweetspot_session::budget::{BudgetResult, BudgetedGpuResult};
 
 use crate::measure::machine_json;
@@ -25,6 +25,8 @@ pub fn budget_json(result: &BudgetResult) -> document::Budget {
         },
         budget_w: result.last_budget().map(Watts::get),
         time_s: result.time.get(),
+        unread_s: positive(result.unread()),
+        met: result.is_met(),
         violation_share: result.violation_share().map(|share| share.get()),
         mean_power_w: result.mean_power.map(Watts::get),
         largest_mean_w: result.highest_mean.map(Watts::get),
@@ -35,7 +37,7 @@ pub fn budget_json(result: &BudgetResult) -> document::Budget {
             unread_s: node.unread.get(),
         }),
         used_share: used_share.map(|share| share.get()),
-        energy_j: result.energy.get(),
+        energy_j: result.energy.map(Joules::get),
         changes: result.changes,
         devices: result.gpus.iter().map(device).collect(),
         budgets: budgets
@@ -48,9 +50,9 @@ pub fn budget_json(result: &BudgetResult) -> document::Budget {
             .map(|slice| document::BudgetSlice {
                 at_s: slice.at.get(),
                 budget_w: slice.budget.get(),
-                power_w: slice.power.get(),
-                node_power_w: slice.node.map(|(power, _)| power.get()),
-                gpu_budget_w: slice.node.map(|(_, left)| left.get()),
+                power_w: slice.power.map(Watts::get),
+                node_power_w: slice.node.map(Watts::get),
+                gpu_budget_w: slice.left.map(Watts::get),
                 caps_w: slice.caps.iter().map(|cap| cap.get()).collect(),
             })
             .collect(),
@@ -75,7 +77,14 @@ fn device(gpu: &BudgetedGpuResult) -> document::BudgetedDevice {
         earlier_cap_w: gpu.first_cap.map(Watts::get),
         cap_w: gpu.cap.map(Watts::get),
         mean_power_w: gpu.mean_power.map(Watts::get),
+        energy_j: gpu.energy.map(Joules::get),
+        unread_s: positive(gpu.unread),
         busy_share: gpu.busy_share.map(|share| share.get()),
         items: gpu.items,
     }
+}
+
+/// A time in seconds, if there is any.
+fn positive(time: Seconds) -> Option<f64> {
+    (time > Seconds::ZERO).then(|| time.get())
 }

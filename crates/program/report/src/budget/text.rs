@@ -50,27 +50,26 @@ pub fn budget_text(result: &BudgetResult) -> Text {
     for gpu in &result.gpus {
         table.push(row(gpu));
     }
-    let (role, verdict) = match (result.violation_share(), result.is_met()) {
-        (Some(share), Some(is_met)) => {
-            let share = format!("{:.2} %", 100.0 * share.get());
-            let unread = unread_text(result);
-            match is_met {
-                true => (
-                    Role::Good,
-                    format!("The budget was kept: above it {share} of the time{unread}."),
-                ),
-                false => (
-                    Role::Bad,
-                    format!("The budget was not kept: above it {share} of the time{unread}."),
-                ),
-            }
-        }
-        _ => (
+    let share = result
+        .violation_share()
+        .map_or(0.0, |share| 100.0 * share.get());
+    let unread = unread_text(result);
+    let (role, verdict) = match result.is_met() {
+        Some(true) => (
+            Role::Good,
+            format!("The budget was kept: above it {share:.2} % of the time{unread}."),
+        ),
+        Some(false) => (
+            Role::Bad,
+            format!("The budget was not kept: above it {share:.2} % of the time{unread}."),
+        ),
+        None if result.lacks_readings() => (
+            Role::Bad,
+            format!("It is unknown whether the budget was kept{unread}."),
+        ),
+        None => (
             Role::Warning,
-            format!(
-                "The time was too short to say whether the budget was kept{}.",
-                unread_text(result)
-            ),
+            "The time was too short to say whether the budget was kept.".to_owned(),
         ),
     };
     Text::from_parts(vec![
@@ -80,14 +79,16 @@ pub fn budget_text(result: &BudgetResult) -> Text {
     ])
 }
 
-/// The time in which the meter of the whole machine showed nothing, if there was any.
+/// The time without power readings, if there was any.
 fn unread_text(result: &BudgetResult) -> String {
-    let unread = result.node.as_ref().map(|node| node.unread.get());
-    unread
-        .filter(|unread| *unread > 0.0)
-        .map_or_else(String::new, |unread| {
-            format!(" (the meter showed nothing for {unread:.1} s, which does not count)")
-        })
+    let unread = result.unread().get();
+    match unread > 0.0 {
+        true => format!(
+            " (no power readings for {unread:.1} of {:.1} s)",
+            result.time.get()
+        ),
+        false => String::new(),
+    }
 }
 
 /// The row of a GPU.

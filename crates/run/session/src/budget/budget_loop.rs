@@ -2,16 +2,19 @@
 
 mod caps;
 mod gpu;
+mod power;
 mod readings;
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
+use sweetspot_control::ReadingGaps;
 use sweetspot_control::budget::{BudgetEvent, Budgeter};
 use sweetspot_device::{Clock, Moment, MonotonicClock};
-use sweetspot_quantity::{Seconds, Watts};
+use sweetspot_quantity::{Joules, Seconds, Watts};
 use sweetspot_workload::{Lease, SignalSource};
 
-pub use self::gpu::BudgetedGpu;
+pub use self::gpu::{BudgetedGpu, Reservation};
 use super::holds::HoldLimits;
 use super::node::NodeBudget;
 use super::programs::Programs;
@@ -28,6 +31,10 @@ const TICK: Duration = Duration::from_millis(100);
 const SLICE_TICKS: u64 = 10;
 /// The most slices that are kept, which are those of about the first 7,200 s. No slice is added after that.
 const MAX_SLICES: usize = 7200;
+/// The most messages that are kept for the result.
+const MAX_NOTICES: usize = 1000;
+/// The sums of powers at the beginning of a slice.
+const NO_SUMS: (Option<f64>, Option<f64>, u64) = (Some(0.0), Some(0.0), 0);
 
 /// A running budget.
 pub struct BudgetLoop {
@@ -46,8 +53,13 @@ pub struct BudgetLoop {
     last: Seconds,
     budgets: Vec<(Seconds, Watts)>,
     slices: Vec<BudgetSlice>,
-    /// The sums of the powers of the GPUs and of the whole machine since the last slice, and their number.
-    slice: (f64, f64, u64),
+    /// The sums of the powers of the GPUs and of the whole machine since the last slice, as far as they are known, and
+    /// their number.
+    slice: (Option<f64>, Option<f64>, u64),
+    /// The time without a reading of each GPU.
+    together: ReadingGaps,
+    /// The power caps that wait for the answer of a hold, by the number of their GPU.
+    waiting: BTreeMap<usize, Watts>,
     notices: Vec<(Seconds, String)>,
     /// The first problem with setting a cap.
     problem: Option<String>,
@@ -62,6 +74,8 @@ impl BudgetLoop {
         begin: Moment,
         time: Option<Seconds>,
     ) -> Self {
+        let mut together = ReadingGaps::default();
+        together.start(Seconds::ZERO);
         Self {
             gpus,
             node: None,
@@ -77,7 +91,9 @@ impl BudgetLoop {
             last: Seconds::ZERO,
             budgets: Vec::new(),
             slices: Vec::new(),
-            slice: (0.0, 0.0, 0),
+            slice: NO_SUMS,
+            together,
+            waiting: BTreeMap::new(),
             notices: Vec::new(),
             problem: None,
         }
@@ -104,6 +120,8 @@ impl BudgetLoop {
             self.read_gpus(budgeter, observer);
             self.read_node(budgeter, observer);
             self.read_progress(budgeter);
+            self.set_waiting(budgeter, lease, signals, observer)?;
+            self.take_free_gpus(budgeter, lease, observer)?;
             let actions = budgeter.step(self.now, BudgetEvent::Tick);
             self.act(budgeter, actions, lease, signals, observer)?;
             self.record(budgeter, observer);
@@ -118,10 +136,12 @@ impl BudgetLoop {
         node.map_or(budgeter.budget(), |node| node.budget)
     }
 
-    /// Shows a message and keeps it for the result.
+    /// Shows a message and keeps it for the result, with the last ones of many left out.
     fn notify(&mut self, observer: &mut dyn Observer, text: String) {
         observer.note(&text);
-        self.notices.push((self.now, text));
+        if self.notices.len() < MAX_NOTICES {
+            self.notices.push((self.now, text));
+        }
     }
 
     /// Takes a new budget from the cap file or from `budget set`.
@@ -178,7 +198,7 @@ impl BudgetLoop {
 
     /// Reads the meters of the whole machine, and gives the GPUs what is left for them.
     fn read_node(&mut self, budgeter: &mut Budgeter, observer: &mut dyn Observer) {
-        let gpus: Watts = self.gpus.iter().filter_map(|gpu| gpu.power).sum();
+        let gpus = self.sum_of_powers();
         let now = self.now;
         let Some(node) = &mut self.node else {
             return;
@@ -194,16 +214,17 @@ impl BudgetLoop {
 
     /// Records the present state, and shows it.
     fn record(&mut self, budgeter: &Budgeter, observer: &mut dyn Observer) {
-        let power: Watts = self.gpus.iter().filter_map(|gpu| gpu.power).sum();
+        let power = self.sum_of_powers();
         let caps: Vec<Watts> = (0..self.gpus.len())
             .filter_map(|gpu| budgeter.cap(gpu))
             .collect();
         let budget = self.budget(budgeter);
-        let wall = self.node.as_ref().map(|node| node.wall);
+        let is_node = self.node.is_some();
+        let wall = self.node.as_ref().and_then(|node| node.wall);
         let status = BudgetStatus {
             elapsed: self.now,
             budget,
-            power: wall.unwrap_or(power),
+            power: if is_node { wall } else { power },
             caps: caps.iter().copied().sum(),
             busy: (0..self.gpus.len())
                 .filter(|gpu| budgeter.is_busy(*gpu))
@@ -211,17 +232,18 @@ impl BudgetLoop {
             gpus: self.gpus.len(),
         };
         observer.status(&Status::Budget(&status));
+        let add = |sum: Option<f64>, power: Option<Watts>| Some(sum? + power?.get());
         let (gpus, node, count) = self.slice;
-        let node = node + wall.map_or(0.0, Watts::get);
-        self.slice = (gpus + power.get(), node, count + 1);
+        self.slice = (add(gpus, power), add(node, wall), count + 1);
         if self.slice.2 >= SLICE_TICKS && self.slices.len() < MAX_SLICES {
-            let (gpus, node, count) = std::mem::take(&mut self.slice);
+            let (gpus, node, count) = std::mem::replace(&mut self.slice, NO_SUMS);
             let mean = |sum: f64| Watts::new(sum / count as f64);
             self.slices.push(BudgetSlice {
                 at: self.now,
                 budget,
-                power: mean(gpus),
-                node: wall.map(|_| (mean(node), budgeter.budget())),
+                power: gpus.map(mean),
+                node: node.map(mean),
+                left: is_node.then(|| budgeter.budget()),
                 caps,
             });
         }
@@ -252,21 +274,26 @@ impl BudgetLoop {
                 is_settable: gpu.device.is_settable,
                 first_cap: Some(gpu.device.max_cap),
                 cap: budgeter.cap(number),
-                mean_power: (time > Seconds::ZERO).then(|| gpu.energy / time),
+                energy: gpu.energy(time),
+                mean_power: gpu.energy(time).map(|energy| energy / time),
+                unread: gpu.power.unread(time),
                 busy_share: share(gpu.busy),
                 items: gpu.has_items.then_some(gpu.items.0 + gpu.items.1),
             });
+        let gpus: Vec<BudgetedGpuResult> = gpus.collect();
+        let energy: Option<Joules> = gpus.iter().map(|gpu| gpu.energy).sum();
         BudgetResult {
-            gpus: gpus.collect(),
+            energy,
+            mean_power: energy.map(|energy| energy / time),
+            unread: self.together.unread_until(time),
+            gpus,
             machine: self.machine,
             budgets: self.budgets,
             time,
-            node: self.node.as_ref().map(NodeBudget::result),
+            node: self.node.as_ref().map(|node| node.result(time)),
             above_share: statistics.above_share(),
-            mean_power: statistics.mean_power(),
             highest_mean: statistics.highest(),
             used_share: statistics.used_share(),
-            energy: statistics.energy(),
             changes: budgeter.changes(),
             over_time: self.slices,
             notices: self.notices,

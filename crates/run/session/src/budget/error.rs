@@ -43,14 +43,16 @@ pub enum BudgetError {
         /// The indices of the GPUs that share the budget.
         known: String,
     },
-    /// A floor is above the highest cap of the GPU.
-    #[error("the floor of GPU {gpu} is {floor:.0}, but its power cap cannot be above {max:.0}")]
+    /// A floor is above the present cap of the GPU.
+    #[error(
+        "the floor of GPU {gpu} is {floor:.0}, but its present power cap is {max:.0}, which a budget never raises"
+    )]
     FloorTooHigh {
         /// The index of the GPU.
         gpu: u32,
         /// The floor that was given.
         floor: Watts,
-        /// The highest cap of the GPU.
+        /// The present cap of the GPU.
         max: Watts,
     },
 }

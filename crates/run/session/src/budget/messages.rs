@@ -7,21 +7,21 @@ use sweetspot_quantity::Watts;
 /// machine, if there is one.
 pub fn notice_message(notice: &BudgetNotice, names: &[String], node: Option<Watts>) -> String {
     match (notice, node) {
-        (BudgetNotice::BelowFloor { budget, floor }, Some(node)) => format!(
-            "the budget of {:.0} W leaves only {:.0} W for the GPUs, which may take {:.0} W even at their lowest power caps, which are set now; give a higher budget, lower the floors, or end programs",
+        (BudgetNotice::BelowFloor { budget, .. }, Some(node)) => format!(
+            "the budget of {:.0} W leaves only {:.0} W for the GPUs: they {}",
             node.get(),
             budget.get(),
-            floor.get()
+            needs(notice)
         ),
         (BudgetNotice::Feasible { budget }, Some(node)) => format!(
             "the budget of {:.0} W leaves enough for the GPUs again: {:.0} W",
             node.get(),
             budget.get()
         ),
-        (BudgetNotice::BelowFloor { budget, floor }, None) => format!(
-            "the budget of {:.0} W cannot be kept: the GPUs need {:.0} W even at their lowest power caps, which are set now; give a higher budget, lower the floors, or end programs",
+        (BudgetNotice::BelowFloor { budget, .. }, None) => format!(
+            "the budget of {:.0} W cannot be kept: the GPUs {}",
             budget.get(),
-            floor.get()
+            needs(notice)
         ),
         (BudgetNotice::Feasible { budget }, None) => {
             format!("the budget of {:.0} W can be kept again", budget.get())
@@ -32,5 +32,65 @@ pub fn notice_message(notice: &BudgetNotice, names: &[String], node: Option<Watt
             power.get(),
             cap.get()
         ),
+    }
+}
+
+/// What the GPUs take at least, and what to do about it.
+fn needs(notice: &BudgetNotice) -> String {
+    let BudgetNotice::BelowFloor {
+        floor,
+        uncapped,
+        has_floors,
+        ..
+    } = notice
+    else {
+        return String::new();
+    };
+    let lower = if *has_floors {
+        " lower the floors,"
+    } else {
+        ""
+    };
+    let advice = format!("give a higher budget,{lower} or end programs");
+    match *uncapped > Watts::ZERO {
+        true => format!(
+            "need {:.0} W, of which {:.0} W go to GPUs whose power cap this budget cannot set; the others have their lowest power caps now; {advice}",
+            floor.get(),
+            uncapped.get()
+        ),
+        false => format!(
+            "need {:.0} W even at their lowest power caps, which are set now; {advice}",
+            floor.get()
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_reason_names_gpus_that_cannot_be_capped_and_floors_only_where_they_are() {
+        let notice = |uncapped: f64, has_floors: bool| {
+            let notice = BudgetNotice::BelowFloor {
+                budget: Watts::new(360.0),
+                floor: Watts::new(410.0),
+                uncapped: Watts::new(uncapped),
+                has_floors,
+            };
+            notice_message(&notice, &[], None)
+        };
+        let plain = notice(0.0, false);
+        assert!(
+            plain.contains("410 W even at their lowest power caps"),
+            "{plain}"
+        );
+        assert!(!plain.contains("floors"), "{plain}");
+        let uncapped = notice(260.0, true);
+        assert!(
+            uncapped.contains("260 W go to GPUs whose power cap"),
+            "{uncapped}"
+        );
+        assert!(uncapped.contains("lower the floors"), "{uncapped}");
     }
 }

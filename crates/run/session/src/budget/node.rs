@@ -1,6 +1,7 @@
 //! A budget of the whole machine: the meter at the wall says what is left for the GPUs.
 
 use sweetspot_control::budget::{BudgetStatistics, RestOfNode};
+use sweetspot_control::{MAX_READING_GAP, ReadingGaps};
 use sweetspot_quantity::{Seconds, Watts};
 
 use super::result::NodeBudgetResult;
@@ -12,15 +13,17 @@ pub(super) struct NodeBudget {
     rest: RestOfNode,
     /// The budget of the whole machine.
     pub budget: Watts,
-    /// The newest power at the wall.
-    pub wall: Watts,
+    /// The power at the wall; `None` while the meter shows nothing.
+    pub wall: Option<Watts>,
     /// How late the meter may show a change.
     delay: Seconds,
     /// How well the budget was kept at the wall.
     statistics: BudgetStatistics,
     last: Seconds,
-    /// The time without values of the meter.
-    unread: Seconds,
+    /// The time without new values of the meter.
+    gaps: ReadingGaps,
+    /// The time in which the meter did not answer.
+    failed: Seconds,
     last_read: Option<sweetspot_device::Moment>,
     is_failing: bool,
 }
@@ -33,15 +36,18 @@ const SMALLEST_CHANGE: Watts = Watts::new(2.0);
 impl NodeBudget {
     pub fn new(mut meters: NodeMeters, budget: Watts) -> Self {
         let (delay, period) = meters.delay_and_period();
+        let mut gaps = ReadingGaps::longer_than(MAX_READING_GAP + delay + period);
+        gaps.start(Seconds::ZERO);
         Self {
             meters,
             rest: RestOfNode::new(delay, period),
             budget,
-            wall: Watts::ZERO,
+            wall: None,
             delay,
             statistics: BudgetStatistics::default(),
             last: Seconds::ZERO,
-            unread: Seconds::ZERO,
+            gaps,
+            failed: Seconds::ZERO,
             last_read: None,
             is_failing: false,
         }
@@ -50,34 +56,52 @@ impl NodeBudget {
     /// What the GPUs may draw before anything is known about the rest: the power at the wall contains theirs, so this is
     /// rather too little.
     pub fn first_share(&mut self) -> Result<Watts, String> {
-        (_, self.wall) = self.meters.power()?;
-        Ok((self.budget - self.wall).max(LEAST_SHARE))
+        let (_, wall) = self.meters.power()?;
+        self.wall = Some(wall);
+        Ok((self.budget - wall).max(LEAST_SHARE))
     }
 
-    /// Takes the present power of the GPUs and of the meters. Returns a message if the meter has stopped or resumed.
-    pub fn read(&mut self, now: Seconds, gpus: Watts) -> Option<String> {
-        self.rest.add_gpus(now, gpus);
-        let was_failing = self.is_failing;
+    /// Takes the present power of the GPUs, if it is known, and of the meters. Returns a message if the meter has stopped or
+    /// resumed.
+    pub fn read(&mut self, now: Seconds, gpus: Option<Watts>) -> Option<String> {
+        if let Some(gpus) = gpus {
+            self.rest.add_gpus(now, gpus);
+        }
         let passed = now - std::mem::replace(&mut self.last, now);
-        match self.meters.power() {
+        let problem = match self.meters.power() {
             Ok((at, wall)) => {
-                self.is_failing = false;
-                self.wall = wall;
-                // Until then the meter may show the time before the budget.
-                if now > self.delay {
-                    self.statistics.record(passed, wall, self.budget);
-                }
                 if self.last_read.replace(at) != Some(at) {
+                    self.gaps.record(now, now);
                     self.rest.add_wall(now, wall);
                 }
-                was_failing.then(|| format!("meter {}: readings resumed", self.meters.names()))
+                self.wall = Some(wall);
+                let is_silent = self.gaps.is_silent(now);
+                is_silent
+                    .then(|| format!("meter {}: no new value for a while", self.meters.names()))
             }
             Err(problem) => {
-                self.is_failing = true;
-                self.unread += passed;
-                (!was_failing)
-                    .then(|| format!("{problem}; the GPUs keep the power that was left for them"))
+                self.failed += passed;
+                Some(problem)
             }
+        };
+        let was_failing = std::mem::replace(&mut self.is_failing, problem.is_some());
+        if problem.is_some() {
+            self.wall = None;
+        }
+        match self.wall {
+            // Until then the meter may show the time before the budget.
+            Some(wall) if now > self.delay => {
+                self.statistics.record(passed, wall, self.budget);
+            }
+            Some(_) => {}
+            None => self.statistics.skip(),
+        }
+        match (problem, was_failing) {
+            (Some(problem), false) => Some(format!(
+                "{problem}; the GPUs keep the power that was left for them"
+            )),
+            (None, true) => Some(format!("meter {}: readings resumed", self.meters.names())),
+            _ => None,
         }
     }
 
@@ -90,14 +114,14 @@ impl NodeBudget {
     }
 
     /// How the budget was kept at the wall.
-    pub fn result(&self) -> NodeBudgetResult {
+    pub fn result(&self, time: Seconds) -> NodeBudgetResult {
         NodeBudgetResult {
             meter: self.meters.names(),
             above_share: self.statistics.above_share(),
             mean_power: self.statistics.mean_power(),
             highest_mean: self.statistics.highest(),
             used_share: self.statistics.used_share(),
-            unread: self.unread,
+            unread: self.gaps.unread_until(time).max(self.failed),
         }
     }
 }

@@ -7,7 +7,7 @@ use sweetspot_quantity::Watts;
 use sweetspot_workload::{GuardProgram, Lease, SignalSource};
 
 use super::BudgetError;
-use super::budget_loop::{BudgetLoop, BudgetedGpu};
+use super::budget_loop::{BudgetLoop, BudgetedGpu, Reservation};
 use super::node::NodeBudget;
 use super::request::BudgetRequest;
 use super::result::BudgetResult;
@@ -45,7 +45,9 @@ pub fn budget(
         None => budget,
     };
     let mut devices = budgeted_devices(&mut gpus);
-    request.add_options(&mut devices)?;
+    for note in request.add_options(&mut devices)? {
+        observer.note(&note);
+    }
     let signals = SignalSource::listen()?;
     let mut note = |text: &str| observer.note(text);
     let leased = Lease::take_ceilings(&descriptors(&gpus), guard, &signals, &mut note);
@@ -60,10 +62,15 @@ pub fn budget(
         }
         let is_held = matches!(refusal, Refusal::Journal(JournalError::Held { .. }));
         devices[place].1.is_settable &= is_held;
-        unleased.push(place);
+        unleased.push((place, is_held));
         note(&format!(
-            "GPU {}: {refusal}; its power counts, but this budget limits it only if `sweetspot hold` runs there",
-            gpus[place].index()
+            "GPU {}: {refusal}; its power counts, but this budget {}",
+            gpus[place].index(),
+            match is_held {
+                true =>
+                    "cannot cap it until it is free, except through a `sweetspot hold` that runs there",
+                false => "cannot cap it",
+            }
         ));
     }
     let config = BudgetConfig {
@@ -91,7 +98,7 @@ pub fn budget(
 fn start(
     request: &BudgetRequest,
     config: &BudgetConfig,
-    unleased: &[usize],
+    unleased: &[(usize, bool)],
     gpus: Vec<Gpu>,
     cap_file: Option<CapFile>,
     node: Option<NodeBudget>,
@@ -108,8 +115,13 @@ fn start(
         })?;
         let reader = PowerReader::start(gpu.reopen()?, sensor, begin)
             .map_err(SessionError::system("cannot start a thread to read power"))?;
-        let is_leased = !unleased.contains(&number);
-        opened.push(BudgetedGpu::new(gpu, *device, is_leased, reader));
+        let refused = unleased.iter().find(|(place, _)| *place == number);
+        let reservation = match refused {
+            None => Reservation::Own,
+            Some((_, true)) => Reservation::Other,
+            Some((_, false)) => Reservation::Refused,
+        };
+        opened.push(BudgetedGpu::new(gpu, *device, reservation, reader));
     }
     let socket = match ControlSocket::open(ControlledVerb::Budget) {
         Ok(socket) => Some(socket),
@@ -193,7 +205,8 @@ fn other_budget(gpu: &Gpu, refusal: &Refusal) -> Option<BudgetError> {
     }
     let pids = running_pids(ControlledVerb::Budget);
     let text = refusal.to_string();
-    let is_named = |pid: &&u32| text.contains(&pid.to_string());
+    let mut numbers = text.split(|letter: char| !letter.is_ascii_digit());
+    let is_named = |pid: &&u32| numbers.any(|number| number == pid.to_string());
     let pid = *pids.iter().find(is_named)?;
     let gpu = format!("GPU {}", gpu.index());
     Some(BudgetError::AlreadyRunning { pid, gpu })

@@ -51,11 +51,13 @@ impl BudgetRequest {
         }
     }
 
-    /// Adds floors and priorities to the GPUs, which are given with their indices.
+    /// Adds floors and priorities to the GPUs, which are given with their indices. Returns what the user should know about
+    /// them.
     pub(super) fn add_options(
         &self,
         devices: &mut [(u32, BudgetedDevice)],
-    ) -> Result<(), BudgetError> {
+    ) -> Result<Vec<String>, BudgetError> {
+        let mut notes = Vec::new();
         let known = devices.iter().map(|(index, _)| index.to_string());
         let known = known.collect::<Vec<_>>().join(", ");
         let unknown = |option, gpu| BudgetError::UnknownGpu {
@@ -73,6 +75,12 @@ impl BudgetRequest {
                     max: device.max_cap,
                 });
             }
+            if floor.value < device.min_cap {
+                notes.push(format!(
+                    "GPU {}: its lowest power cap is {:.0}, so that its floor of {:.0} has no effect",
+                    floor.gpu, device.min_cap, floor.value
+                ));
+            }
             device.floor = Some(floor.value);
         }
         for priority in &self.priorities {
@@ -80,6 +88,6 @@ impl BudgetRequest {
             let (_, device) = found.ok_or_else(|| unknown("priority", priority.gpu))?;
             device.priority = priority.value;
         }
-        Ok(())
+        Ok(notes)
     }
 }

@@ -202,6 +202,11 @@ impl Reports {
         self.ranks.problem()
     }
 
+    /// That the ranks mark different phases, which one table then shows side by side; `None` if they mark the same.
+    pub fn different_phases(&self) -> Option<String> {
+        self.ranks.different_phases()
+    }
+
     /// Finds the measurement window in the run; the error says why there is none.
     pub fn find_window(&self, run: &Span) -> Result<Span, String> {
         if self.window == RunWindow::Steady {
@@ -271,7 +276,7 @@ impl Reports {
             .map(|(name, value)| format!("value '{name}' is {value}: it is ignored"));
         lost.into_iter()
             .chain(self.phase_problems.texts("phases"))
-            .chain(self.ranks.different_phases())
+            .chain(self.different_phases())
             .chain(self.faults.texts("the link"))
             .chain(refused)
             .chain(not_finite)

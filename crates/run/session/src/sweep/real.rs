@@ -238,6 +238,7 @@ impl RealSweep {
             first_run_time: None,
             finishing: None,
             recognised: None,
+            warned_of_phases: false,
         })
     }
 

@@ -48,6 +48,8 @@ pub struct FinishedRun {
     pub record: RunRecord,
     /// What limited the load on the first GPU of the job; `None` if that is unknown.
     pub limit: Option<LoadLimit>,
+    /// That the ranks of the job mark different phases, if they do.
+    pub different_phases: Option<String>,
 }
 
 impl UnfinishedRun {
@@ -72,6 +74,7 @@ impl UnfinishedRun {
             return Ok(FinishedRun {
                 record: self.record,
                 limit: None,
+                different_phases: None,
             });
         }
         let (job, others) = self.devices.split_at(self.job_gpus);
@@ -100,10 +103,13 @@ impl UnfinishedRun {
                 RunEnding::Done(result)
             }
         };
+        // What limits a load that did not run as it should says nothing.
+        let is_done = matches!(record.end, RunEnding::Done(_));
         let limit = measured.devices.first().map(|device| device.limit);
         Ok(FinishedRun {
             record,
-            limit: limit.filter(LoadLimit::is_known),
+            limit: limit.filter(|limit| is_done && limit.is_known()),
+            different_phases: self.run.reports.different_phases(),
         })
     }
 }

@@ -45,6 +45,8 @@ pub struct SweepRunner<'a, 'b> {
     pub finishing: Option<(Task, JoinHandle<Result<FinishedRun, SessionError>>)>,
     /// The format of progress that the user was told about.
     pub recognised: Option<RecognisedFormat>,
+    /// Whether the user knows that the ranks mark different phases.
+    pub warned_of_phases: bool,
 }
 
 impl SweepRunner<'_, '_> {
@@ -215,7 +217,11 @@ impl SweepRunner<'_, '_> {
             return Ok(());
         };
         self.points[task.configuration].remove(task);
-        let FinishedRun { record, limit } = match thread.join() {
+        let FinishedRun {
+            record,
+            limit,
+            different_phases,
+        } = match thread.join() {
             Ok(finished) => finished?,
             Err(panic) => std::panic::resume_unwind(panic),
         };
@@ -229,6 +235,13 @@ impl SweepRunner<'_, '_> {
         }
         self.points[task.configuration].add(record.clone());
         self.report_progress(|observer, progress| observer.run_done(progress, &record));
+        if let Some(problem) = different_phases
+            && !std::mem::replace(&mut self.warned_of_phases, true)
+        {
+            self.observer.note(&format!(
+                "{problem}; until then the table shows the phases of single ranks side by side"
+            ));
+        }
         let is_reference = task.configuration == self.outline.plan.reference && task.repeat == 0;
         if let Some(limit) = limit.filter(|_| is_reference) {
             self.observer.note(&format!("at the reference, {limit}"));

@@ -13,6 +13,9 @@ const PLAN_INTERVAL: f64 = 1.0;
 const EQUAL_SHARES_TIME: f64 = 5.5;
 /// A plan is carried out if it brings this share more of the throughput of all GPUs than the present caps.
 const WORTHWHILE_GAIN: f64 = 0.002;
+/// The shortest time between two messages about whether the budget can be kept, in seconds, unless the budget changes:
+/// what GPUs draw whose cap cannot be set fluctuates.
+const FEASIBILITY_INTERVAL: f64 = 30.0;
 
 impl Budgeter {
     /// Divides the budget anew.
@@ -30,7 +33,7 @@ impl Budgeter {
         }
         let budget = self.budget * (1.0 - self.margin);
         let least = self.least_powers(GpuState::least);
-        self.note_feasibility(least.iter().sum(), actions);
+        self.note_feasibility(now, least.iter().sum(), actions);
         let minima = self.minima(budget, least);
         let gpus = self.gpus.iter_mut().zip(&minima);
         let claims: Vec<Claim> = gpus.map(|(gpu, min)| gpu.claim(*min)).collect();
@@ -45,7 +48,9 @@ impl Budgeter {
                 }
             }
         };
-        self.join_jobs(&mut powers);
+        for members in self.jobs() {
+            join_job(&members, &minima, &mut powers);
+        }
         let is_new = self.probe.is_some() || is_urgent;
         if is_new || self.is_worthwhile(&claims, &powers, budget) {
             self.targets = powers;
@@ -80,24 +85,33 @@ impl Budgeter {
     }
 
     /// Says once that the budget cannot be kept, and once that it can again.
-    fn note_feasibility(&mut self, least: f64, actions: &mut Vec<BudgetAction>) {
+    fn note_feasibility(&mut self, now: f64, least: f64, actions: &mut Vec<BudgetAction>) {
         let is_infeasible = least > self.budget * 1.0001;
-        if is_infeasible == self.is_infeasible {
+        let is_soon = now - self.feasibility_noted < FEASIBILITY_INTERVAL;
+        if is_infeasible == self.is_infeasible || is_soon {
             return;
         }
         self.is_infeasible = is_infeasible;
+        self.feasibility_noted = now;
         let budget = Watts::new(self.budget);
-        let floor = Watts::new(least);
+        let uncapped = self.gpus.iter().filter(|gpu| !gpu.is_controlled());
+        let uncapped = uncapped.map(|gpu| gpu.least(None)).sum();
+        let has_floor = |gpu: &GpuState| gpu.device.lowest_cap() > gpu.device.min_cap.get();
         actions.push(BudgetAction::Notify(match is_infeasible {
-            true => BudgetNotice::BelowFloor { budget, floor },
+            true => BudgetNotice::BelowFloor {
+                budget,
+                floor: Watts::new(least),
+                uncapped: Watts::new(uncapped),
+                has_floors: self.gpus.iter().any(has_floor),
+            },
             false => BudgetNotice::Feasible { budget },
         }));
     }
 
-    /// Gives like GPUs of one job the same cap: they wait for the slowest.
-    fn join_jobs(&self, powers: &mut [f64]) {
-        for number in 0..powers.len() {
-            let gpu = &self.gpus[number];
+    /// The like GPUs of each job, which get the same cap: they wait for the slowest.
+    fn jobs(&self) -> Vec<Vec<usize>> {
+        let mut jobs = Vec::new();
+        for (number, gpu) in self.gpus.iter().enumerate() {
             let Some(program) = gpu.program else { continue };
             let is_like = |other: &usize| {
                 let other = &self.gpus[*other];
@@ -105,13 +119,12 @@ impl Budgeter {
                     && other.device.max_cap == gpu.device.max_cap
                     && other.is_controlled()
             };
-            let members: Vec<usize> = (0..powers.len()).filter(is_like).collect();
+            let members: Vec<usize> = (0..self.gpus.len()).filter(is_like).collect();
             if members.len() > 1 && members[0] == number {
-                let mean =
-                    members.iter().map(|one| powers[*one]).sum::<f64>() / members.len() as f64;
-                members.iter().for_each(|one| powers[*one] = mean);
+                jobs.push(members);
             }
         }
+        jobs
     }
 
     /// Whether new caps bring enough more than the targets, or the targets exceed the budget.
@@ -132,4 +145,50 @@ impl Budgeter {
 fn value(claims: &[Claim], powers: &[f64]) -> f64 {
     let pairs = claims.iter().zip(powers);
     pairs.map(|(claim, power)| claim.value(*power)).sum()
+}
+
+/// Gives the GPUs of a job the same power, without a change of their sum. Those that must have more get what they must
+/// have, and the others share the rest.
+fn join_job(members: &[usize], minima: &[f64], powers: &mut [f64]) {
+    let mut left: f64 = members.iter().map(|one| powers[*one]).sum();
+    let mut open: Vec<usize> = members.to_vec();
+    open.sort_by(|a, b| minima[*b].total_cmp(&minima[*a]));
+    while let Some(first) = open.first().copied()
+        && minima[first] > left / open.len() as f64
+    {
+        powers[first] = powers[first].min(minima[first]);
+        left -= powers[first];
+        open.remove(0);
+    }
+    let share = left / open.len().max(1) as f64;
+    open.iter().for_each(|one| powers[*one] = share);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::join_job;
+
+    #[test]
+    fn the_gpus_of_a_job_share_evenly_except_for_what_each_must_have() {
+        // GPU 0 belongs to another job.
+        for (minima, powers, expected) in [
+            ([100.0; 3], [260.0, 150.0, 190.0], [200.0; 3]),
+            (
+                [250.0, 100.0, 100.0],
+                [260.0, 150.0, 190.0],
+                [250.0, 175.0, 175.0],
+            ),
+            (
+                [100.0, 260.0, 190.0],
+                [150.0, 260.0, 190.0],
+                [150.0, 260.0, 190.0],
+            ),
+        ] {
+            let minima = [&[120.0][..], &minima].concat();
+            let mut powers = [&[120.0][..], &powers].concat();
+            join_job(&[1, 2, 3], &minima, &mut powers);
+            assert_eq!(powers[0], 120.0);
+            assert_eq!(powers[1..], expected, "{minima:?}");
+        }
+    }
 }

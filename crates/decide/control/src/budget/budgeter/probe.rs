@@ -22,7 +22,8 @@ pub(super) struct Probe {
 impl Budgeter {
     /// The next program whose full throughput is not known, if the others can do with less for some seconds.
     pub(super) fn next_probe(&self, now: f64) -> Option<Probe> {
-        let is_unknown = |gpu: &GpuState| gpu.is_controlled() && gpu.is_busy && !gpu.was_probed;
+        let is_unknown =
+            |gpu: &GpuState| gpu.is_controlled() && gpu.is_busy && gpu.is_read && !gpu.was_probed;
         let first = self.gpus.iter().position(is_unknown)?;
         let is_member = |number: &usize| {
             let gpu = &self.gpus[*number];
