@@ -42,13 +42,13 @@ class Sweetspot(Callback):
         self._training.end_step(self._items)
 
     def on_test_begin(self, logs: Any = None) -> None:
-        self._training.begin("validation")
+        self._training.begin_validation()
 
     def on_test_batch_end(self, batch: int, logs: Any = None) -> None:
         self._training.watch_energy()
 
     def on_test_end(self, logs: Any = None) -> None:
-        self._training.end("validation")
+        self._training.end_validation()
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         logged = self._training.end_epoch()

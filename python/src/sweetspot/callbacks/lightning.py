@@ -50,13 +50,13 @@ class Sweetspot(Callback):
     def on_validation_start(self, trainer: Any, pl_module: Any) -> None:
         # The trial before the training is no part of it.
         if not trainer.sanity_checking:
-            self._training.begin("validation")
+            self._training.begin_validation()
 
     def on_validation_batch_end(self, *args: Any, **kwargs: Any) -> None:
         self._training.watch_energy()
 
     def on_validation_end(self, trainer: Any, pl_module: Any) -> None:
-        self._training.end("validation")
+        self._training.end_validation()
 
     def on_train_epoch_end(self, trainer: Any, pl_module: Any) -> None:
         for name, value in self._training.end_epoch().items():
