@@ -19,7 +19,8 @@ __all__ = ["Sweetspot"]
 
 
 class Sweetspot(Callback):
-    """Logs the energy of each training epoch with `self.log` as `energy_j` and `average_power_w`, and reports the training.
+    """Logs the energy of each training epoch with `self.log` as `energy_j`, `energy_error_j` (how far it may be off) and
+    `average_power_w`, and reports the training.
 
     The energy is that of the GPUs that the process of rank 0 can see, validation within the epoch included. The tool gets
     the phases `epoch`, `step` and `validation`, the items of each batch, and the accuracy where the module logs one.
