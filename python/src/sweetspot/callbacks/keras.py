@@ -16,8 +16,8 @@ __all__ = ["Sweetspot"]
 
 
 class Sweetspot(Callback):
-    """Adds the energy of each epoch to the logs of `fit` and its History as `energy_j`, `energy_error_j` (how far it may be off) and `average_power_w`,
-    and reports the training.
+    """Adds the energy of each epoch to the logs of `fit` and its History as `energy_j`, `energy_error_j` (how far it
+    may be off) and `average_power_w`, and reports the training.
 
     Callbacks that write logs, such as CSVLogger, belong after this one in the list. The energy is that of the GPUs that this
     process can see, validation within the epoch included. The tool gets the phases `epoch`, `step` and `validation`, and the
