@@ -93,6 +93,10 @@ class Measurement:
         except (CounterError, OSError):
             return None
 
+    def has_result(self) -> bool:
+        """Whether reading the result of a measurement that has ended waits for nothing."""
+        return self._stopped is None or self._stopped.has_arrived()
+
     def discard(self) -> None:
         """Drops the result of a measurement that has ended."""
         for unread in (self._started, self._stopped):

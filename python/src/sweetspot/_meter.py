@@ -69,7 +69,7 @@ class Process:
         except OSError:
             ours.close()
             raise CounterError(self.end() or "the measuring process ended") from None
-        return Answer(ours, method)
+        return Answer(ours)
 
     def has_ended(self) -> bool:
         return self._process.poll() is not None

@@ -15,12 +15,15 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 EXAMPLES = os.path.join(HERE, "../../../examples/callbacks")
 IDLE_W = 40.0
+LOGGED = ("energy_j", "energy_error_j", "average_power_w")
 
 
-def train(framework, folder, *arguments):
-    """Runs an example under `measure` on a simulated GPU; returns its output, the measurement and the callback's times."""
+def train(framework, folder, *arguments, last_step=0):
+    """Runs an example under `measure` on a simulated GPU; returns its output, the measurement and the callback's times. A load
+    on the GPU ends with the step `last_step` of each epoch, or with its validation."""
     script = os.path.join(EXAMPLES, f"{framework}_train.py")
-    timed = [sys.executable, "-W", "ignore", os.path.join(HERE, "timed.py"), "times.json", framework, script, *arguments]
+    timed = [sys.executable, "-W", "ignore", os.path.join(HERE, "timed.py"), "times.json", str(last_step), framework, script]
+    timed += arguments
     command = ["sweetspot", "simulate", "--gpu", "v100", "--", "sweetspot", "measure", "--progress", "none"]
     done = subprocess.run(
         [*command, "--export-json", "measured.json", "--", *timed], cwd=folder, capture_output=True, text=True
@@ -34,13 +37,22 @@ def train(framework, folder, *arguments):
     return done.stdout, read("measured.json"), read("times.json")
 
 
-def check_epochs(logged, times, epochs):
-    """Each epoch has an energy in the log: that of the idle GPU over the time of the epoch."""
-    assert len(logged) == epochs, logged
-    for (energy, power), inner, outer in zip(logged, times["inner_ns"], times["outer_ns"]):
-        assert abs(power / IDLE_W - 1) < 0.02, (energy, power)
+def check_epochs(framework, logged, times, epochs):
+    """Each epoch has its energy in the log, although the power falls before it ends."""
+    assert len(logged) == epochs == len(times["exact_j"]), (logged, times)
+    for epoch, ((energy, error, power), exact) in enumerate(zip(logged, times["exact_j"])):
+        inner, outer = times["inner_ns"][epoch] / 1e9, times["outer_ns"][epoch] / 1e9
+        print(
+            f"{framework}, epoch {epoch + 1} of {inner:.1f} s: logged {energy:.1f} J, at most {error:.1f} J off; "
+            f"exact {exact:.1f} J ({energy / exact - 1:+.2%})",
+            flush=True,
+        )
+        # The exact measurement begins and ends some milliseconds beside the callback's.
+        assert abs(energy - exact) <= error + 0.005 * exact, (epoch, energy, error, exact)
+        assert epoch == 0 or abs(energy / exact - 1) < 0.02, (epoch, energy, exact)
+        assert power > 2 * IDLE_W, (power, "the load did not run")
         # The measured time lies between the callback's hooks; its two ends are milliseconds late if the processor is busy.
-        assert inner / 1e9 - 0.1 < energy / power < outer / 1e9 + 0.1, (energy, power, inner, outer)
+        assert inner - 0.1 < energy / power < outer + 0.1, (energy, power, inner, outer)
 
 
 def check_report(measured, phases, items):
@@ -63,7 +75,8 @@ def print_cost(framework, times):
     print(
         f"{framework} {version}: {step / 1e3:.1f} us per step of {training / steps / 1e6:.2f} ms ({step_share:.3%}), "
         f"{epoch / 1e9:.3f} s per epoch of {training / epochs / 1e9:.1f} s; together {share:.2%}; "
-        f"the first start took {first / 1e9:.2f} s",
+        f"the first start took {first / 1e9:.2f} s; "
+        f"the measuring process took {times['processor_s'] / training * 1e9:.2%} of a core",
         flush=True,
     )
 
@@ -75,29 +88,29 @@ def lightning(folder):
     _, measured, times = train("lightning", folder, *arguments)
     with open(os.path.join(folder, "logs/metrics.csv")) as file:
         rows = [row for row in csv.DictReader(file) if row["energy_j"]]
-    check_epochs([(float(row["energy_j"]), float(row["average_power_w"])) for row in rows], times, 1)
+    check_epochs("lightning", [[float(row[key]) for key in LOGGED] for row in rows], times, 1)
     check_report(measured, {"epoch": 1, "step": samples // 64, "validation": 1}, samples)
     print_cost("lightning", times)
 
 
 def transformers(folder):
-    output, measured, times = train("transformers", folder, "--cpu", "--epochs", "2", "--samples", "4008")
+    output, measured, times = train("transformers", folder, "--cpu", "--epochs", "3", "--samples", "4008", last_step=226)
     history = [json.loads(line) for line in output.splitlines() if line.startswith('{"')]
-    logged = [(entry["energy_j"], entry["average_power_w"]) for entry in history if "energy_j" in entry]
-    check_epochs(logged, times, 2)
-    assert [entry["epoch"] for entry in history if "energy_j" in entry] == [1.0, 2.0], history
+    entries = [entry for entry in history if "energy_j" in entry]
+    check_epochs("transformers", [[entry[key] for key in LOGGED] for entry in entries], times, 3)
+    assert [entry["epoch"] for entry in entries] == [1.0, 2.0, 3.0], history
     # 250 full steps of 16 samples and one of 8.
-    check_report(measured, {"epoch": 2, "step": 2 * 251}, 2 * 4008)
+    check_report(measured, {"epoch": 3, "step": 3 * 251}, 3 * 4008)
     print_cost("transformers", times)
 
 
 def keras(folder):
-    output, measured, times = train("keras", folder, "--epochs", "2", "--samples", "8000", "--width", "2048")
+    output, measured, times = train("keras", folder, "--epochs", "3", "--samples", "8000", "--width", "2048")
     history = json.loads(next(line for line in output.splitlines() if line.startswith('{"accuracy"')))
-    check_epochs(list(zip(history["energy_j"], history["average_power_w"])), times, 2)
+    check_epochs("keras", list(zip(*(history[key] for key in LOGGED))), times, 3)
     assert " - energy_j: " in output, output
     # Keras does not tell its callbacks that the last batch is smaller: 113 steps of 64.
-    check_report(measured, {"epoch": 2, "step": 2 * 113, "validation": 2}, 2 * 113 * 64)
+    check_report(measured, {"epoch": 3, "step": 3 * 113, "validation": 3}, 3 * 113 * 64)
     print_cost("keras", times)
 
 

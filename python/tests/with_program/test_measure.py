@@ -55,23 +55,83 @@ class Measure(unittest.TestCase):
             self.assertEqual(uuid, device.uuid)
 
     def test_the_energy_of_a_short_epoch_needs_no_wait(self):
-        training = Training(devices=None, items=None, measures=True)
         for polls in (True, False):
+            training = Training(devices=None, items=None, measures=True)
             training.begin_epoch()
-            until = time.monotonic() + 3
-            while time.monotonic() < until:
-                time.sleep(0.01)
-                if polls:
-                    training.watch_energy()
+            self.rest(training if polls else None, 3)
             begun = time.monotonic()
             logged = training.end_epoch()
             waited = time.monotonic() - begun
             self.assertAlmostEqual(logged["energy_j"] / 3, 80, delta=4)
             self.assertTrue(70 < logged["average_power_w"] < 90, logged)
+            self.assertTrue(0 < logged["energy_error_j"] < 0.5 * logged["energy_j"], logged)
             if polls:
                 # 0.5 % of the epoch are 15 ms.
                 self.assertLess(waited, 0.1)
-        self.assertEqual(json.loads(training_counters())["counters"], [])
+            training.end_all()
+        self.assertEqual(self.counters(), [])
+
+    def test_an_epoch_that_ends_with_less_power_has_its_energy(self):
+        training = Training(devices=[0], items=None, measures=True)
+        for epoch in range(3):
+            exact = sweetspot.measure(devices=[0]).start()
+            training.begin_epoch()
+            load = subprocess.Popen(
+                ["sweetspot", "sim-workload", "--network", "resnet50", "--seconds", "60"],
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                env={**os.environ, "CUDA_VISIBLE_DEVICES": "0"},
+            )
+            self.rest(training, 4)
+            load.kill()
+            load.wait()
+            self.rest(training, 0.5)
+            begun = time.monotonic()
+            logged = training.end_epoch()
+            waited = time.monotonic() - begun
+            exact.stop()
+            error = abs(logged["energy_j"] - exact.energy_j)
+            # The load draws 200 to 300 W, and the GPU alone 40 W: the end counts with the wrong power, by up to 8 %.
+            self.assertGreater(exact.average_power_w, 120)
+            self.assertLessEqual(error, logged["energy_error_j"] + 0.005 * exact.energy_j, (epoch, logged, exact))
+            self.assertLess(logged["energy_error_j"], 0.25 * exact.energy_j)
+            self.assertLess(waited, 0.1)
+            if epoch > 0:
+                # The end of the epoch before is known by now.
+                self.assertLess(error, 0.02 * exact.energy_j, (epoch, logged, exact))
+        training.end_all()
+        self.assertEqual(self.counters(), [])
+
+    def test_epochs_of_a_blink_wait_once(self):
+        training = Training(devices=[0], items=None, measures=True)
+        waited = []
+        for _ in range(8):
+            training.begin_epoch()
+            self.rest(training, 0.2)
+            begun = time.monotonic()
+            logged = training.end_epoch()
+            waited.append(time.monotonic() - begun)
+            self.assertTrue(35 < logged["average_power_w"] < 45, logged)
+        self.assertLess(max(waited[1:]), 0.1, waited)
+        training.end_all()
+        self.assertEqual(self.counters(), [])
+
+    def rest(self, training, seconds):
+        """Waits, and polls the energy of a training as the ends of its steps do."""
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            time.sleep(0.01)
+            if training is not None:
+                training.watch_energy()
+
+    def counters(self):
+        """The counters of this program, once the requests that end them have been served."""
+        for _ in range(50):
+            counters = json.loads(training_counters())["counters"]
+            if not counters:
+                break
+            time.sleep(0.1)
+        return counters
 
     def test_start_and_stop(self):
         m = sweetspot.measure(devices=[1])

@@ -29,7 +29,12 @@ pub fn message_with_hint(error: &anyhow::Error) -> String {
         return format!("{error:#}: did you mean {similar}?");
     }
     match dynamic_hint(error).or_else(|| hint(error).map(str::to_owned)) {
-        Some(hint) => format!("{error:#}: {hint}"),
+        Some(hint) => {
+            let text = format!("{error:#}");
+            // A question has its own end.
+            let colon = if text.ends_with('?') { "" } else { ":" };
+            format!("{text}{colon} {hint}")
+        }
         None => format!("{error:#}"),
     }
 }

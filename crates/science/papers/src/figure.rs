@@ -3,6 +3,9 @@
 //! A paper's figure is drawn again from the reproduction. Of the paper's own points only those are in it that the paper
 //! prints as numbers, in a table, in the text or beside the figure; nothing is read off a drawing.
 
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
 use sweetspot_decide::Objective;
 
 use crate::row::{Label, ReproducedRow};
@@ -115,6 +118,15 @@ pub(crate) fn metric_guides(first: f64, last: f64) -> Vec<PaperCurve> {
     ]
 }
 
+/// The name of a GPU as people write it, such as `TITAN X (Pascal)` for `titan_x_pascal`; that of its profile if it has none.
+pub(crate) fn gpu_name(profile: &str) -> &str {
+    static NAMES: LazyLock<BTreeMap<String, String>> = LazyLock::new(|| {
+        let gpus = sweetspot_sim::gpus().into_iter().flatten();
+        gpus.map(|(profile, gpu)| (profile, gpu.name)).collect()
+    });
+    NAMES.get(profile).map_or(profile, String::as_str)
+}
+
 /// The value of a number label of a row.
 pub(crate) fn number_of(row: &ReproducedRow, name: &str) -> Option<f64> {
     row.row.iter().find_map(|(known, label)| match label {
@@ -127,4 +139,16 @@ pub(crate) fn number_of(row: &ReproducedRow, name: &str) -> Option<f64> {
 pub(crate) fn has_label(row: &ReproducedRow, name: &str, text: &str) -> bool {
     let mut labels = row.row.iter();
     labels.any(|(known, label)| *known == name && *label == Label::from(text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gpus_have_the_names_that_people_write() {
+        assert_eq!(gpu_name("titan_x_pascal"), "TITAN X (Pascal)");
+        assert_eq!(gpu_name("tesla_v100_sxm2_16gb"), "Tesla V100-SXM2-16GB");
+        assert_eq!(gpu_name("my_gpu"), "my_gpu");
+    }
 }

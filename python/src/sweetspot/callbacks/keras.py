@@ -16,8 +16,8 @@ __all__ = ["Sweetspot"]
 
 
 class Sweetspot(Callback):
-    """Adds the energy of each epoch to the logs of `fit` and its History as `energy_j` and `average_power_w`, and reports the
-    training.
+    """Adds the energy of each epoch to the logs of `fit` and its History as `energy_j`, `energy_error_j` (how far it
+    may be off) and `average_power_w`, and reports the training.
 
     Callbacks that write logs, such as CSVLogger, belong after this one in the list. The energy is that of the GPUs that this
     process can see, validation within the epoch included. The tool gets the phases `epoch`, `step` and `validation`, and the
@@ -42,13 +42,13 @@ class Sweetspot(Callback):
         self._training.end_step(self._items)
 
     def on_test_begin(self, logs: Any = None) -> None:
-        self._training.begin("validation")
+        self._training.begin_validation()
 
     def on_test_batch_end(self, batch: int, logs: Any = None) -> None:
         self._training.watch_energy()
 
     def on_test_end(self, logs: Any = None) -> None:
-        self._training.end("validation")
+        self._training.end_validation()
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         logged = self._training.end_epoch()

@@ -19,7 +19,8 @@ __all__ = ["Sweetspot"]
 
 
 class Sweetspot(Callback):
-    """Logs the energy of each training epoch with `self.log` as `energy_j` and `average_power_w`, and reports the training.
+    """Logs the energy of each training epoch with `self.log` as `energy_j`, `energy_error_j` (how far it may be off) and
+    `average_power_w`, and reports the training.
 
     The energy is that of the GPUs that the process of rank 0 can see, validation within the epoch included. The tool gets
     the phases `epoch`, `step` and `validation`, the items of each batch, and the accuracy where the module logs one.
@@ -50,13 +51,13 @@ class Sweetspot(Callback):
     def on_validation_start(self, trainer: Any, pl_module: Any) -> None:
         # The trial before the training is no part of it.
         if not trainer.sanity_checking:
-            self._training.begin("validation")
+            self._training.begin_validation()
 
     def on_validation_batch_end(self, *args: Any, **kwargs: Any) -> None:
         self._training.watch_energy()
 
     def on_validation_end(self, trainer: Any, pl_module: Any) -> None:
-        self._training.end("validation")
+        self._training.end_validation()
 
     def on_train_epoch_end(self, trainer: Any, pl_module: Any) -> None:
         for name, value in self._training.end_epoch().items():

@@ -16,7 +16,8 @@ __all__ = ["Sweetspot"]
 
 
 class Sweetspot(TrainerCallback):
-    """Adds the energy of each epoch to the Trainer's log as `energy_j` and `average_power_w`, and reports the training.
+    """Adds the energy of each epoch to the Trainer's log as `energy_j`, `energy_error_j` (how far it may be off)
+    and `average_power_w`, and reports the training.
 
     The Trainer logs at the end of each epoch, whatever its logging strategy. The energy is in `trainer.state.log_history`
     and in what callbacks after this one get; those that the Trainer made itself for `report_to` come before it unless

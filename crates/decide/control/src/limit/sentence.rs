@@ -87,6 +87,14 @@ impl LoadLimit {
         }
     }
 
+    /// Whether the power is so low that the device may have been idle.
+    fn draws_little(&self) -> bool {
+        /// GPUs without work draw less than this share of their power cap.
+        const MAX_IDLE_POWER_SHARE: f64 = 0.25;
+        let powers = self.evidence.power.zip(self.evidence.power_cap);
+        powers.is_some_and(|(power, cap)| (power / cap).get() < MAX_IDLE_POWER_SHARE)
+    }
+
     /// Says which knob works.
     fn advice(&self) -> &'static str {
         match (self.limit, self.knob) {
@@ -94,6 +102,9 @@ impl LoadLimit {
             (Limit::PowerBrake, _) => "check the server's power supply",
             (Limit::Compute, _) => "a lower core clock saves energy and costs time",
             (Limit::Idle, _) => "",
+            (Limit::Unknown, EffectiveKnob::CoreClock) if self.draws_little() => {
+                "perhaps no work ran on the GPU"
+            }
             (Limit::Unknown, EffectiveKnob::CoreClock) => "a lower core clock may save energy",
             (_, EffectiveKnob::PowerCap) => "a lower cap saves energy",
             (_, EffectiveKnob::CoreClock) => "a lower core clock saves energy",

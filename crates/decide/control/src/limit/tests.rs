@@ -212,6 +212,10 @@ fn sentences_name_the_cap_the_draw_and_the_knob() {
         "the power cap of 700 W does not limit this load, which draws 412 W: what limits it is unknown; a lower core clock may save energy"
     );
     assert_eq!(
+        text(load(70.0, 0.0, None)),
+        "the power cap of 700 W does not limit this load, which draws 70 W: what limits it is unknown; perhaps no work ran on the GPU"
+    );
+    assert_eq!(
         text(LoadEvidence::default()),
         "what limits it is unknown; so no knob can be recommended"
     );

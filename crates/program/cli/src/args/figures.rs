@@ -73,6 +73,16 @@ impl PaperArgs {
         if self.figure_width.is_some() && self.export_pdf.is_none() && !is_given {
             bail!("--figure-width changes no figure: give --export-pdf or {flag} too");
         }
+        if let Some(file) = &self.export_pdf
+            && let Some(other) = ["svg", "png", "html"]
+                .iter()
+                .find(|other| file.extension().is_some_and(|found| found == **other))
+        {
+            bail!(
+                "--export-pdf writes PDF, but `{}` ends in .{other}: name the file .pdf, or give {flag}",
+                file.display()
+            );
+        }
         Ok(())
     }
 }

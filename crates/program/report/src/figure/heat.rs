@@ -172,6 +172,8 @@ impl Drawing<'_> {
             (Fill::ReferenceOutline, "reference", has(|c| c.is_reference)),
             (Fill::ChoiceOutline, "choice", has(|c| c.is_choice)),
         ];
+        // The legend is apart from the title above it.
+        self.top += 6.0;
         let y = self.top - 6.0;
         let name = fitted(&self.chart.y.label, TextRole::AxisLabel, 0.5 * self.right);
         let mut x = self.left.max(text_width(&name, TextRole::AxisLabel) + 16.0);

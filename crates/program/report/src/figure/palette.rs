@@ -121,14 +121,14 @@ pub fn standalone_style() -> String {
          .ct{font-size:12px;font-weight:600;fill:#111827}.tk,.al{fill:#5c6670}.lb{font-size:11.5px;font-weight:600;paint-order:stroke;stroke:#fff;stroke-width:4px;stroke-linejoin:round}\
          .in{font-weight:600;fill:#fff}.iw{font-weight:600;fill:#fff}.id{font-weight:600;fill:#111827}.paper{fill:#fff}.g{stroke:#e3e7ec;fill:none}\
          .ax,.ld{stroke:#9aa4af;fill:none}.l{fill:none;stroke-width:2;stroke-linejoin:round}\
-         .gd,.r{fill:none;stroke-width:1.2}.r{stroke-dasharray:5 4}.e{fill:none;stroke-width:1;stroke-opacity:.7}.be{fill:none;stroke-width:.8;stroke-opacity:.55}\
+         .gd,.r{fill:none;stroke-width:1.2}.r{stroke-dasharray:5 4}.e{fill:none;stroke-width:1;stroke-opacity:.7}\
          .b{fill-opacity:.18;stroke:none}.q{fill-opacity:0}.p{stroke:none}.m{stroke:#fff;stroke-width:2}.h{stroke-width:1.6}\
          .oh{fill:none;stroke:#fff;stroke-width:5}.o{fill:none;stroke:#111827;stroke-width:2.5}.or{fill:none;stroke:#111827;stroke-width:1.6;stroke-dasharray:4 3}.nv{fill:#eef0f3}",
     );
     for (index, paint) in PAINTS.iter().enumerate() {
         let colour = paint.light;
         style += &format!(
-            ".l.c{index},.gd.c{index},.r.c{index},.e.c{index},.be.c{index},.h.c{index}{{stroke:{colour}}}.p.c{index},.s.c{index},.lb.c{index},.b.c{index}{{fill:{colour}}}.h.c{index}{{fill:#fff}}"
+            ".l.c{index},.gd.c{index},.r.c{index},.e.c{index},.h.c{index}{{stroke:{colour}}}.p.c{index},.s.c{index},.lb.c{index},.b.c{index}{{fill:{colour}}}.h.c{index}{{fill:#fff}}"
         );
     }
     for (level, colour) in HEAT.iter().enumerate() {

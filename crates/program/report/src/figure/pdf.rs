@@ -189,9 +189,8 @@ impl Page {
             Pen::Guide(colour) | Pen::Rule(colour) => (light(colour), 1.1),
             Pen::ErrorBar(colour) => (light(colour), 0.9),
             Pen::Band(colour) => (light(colour), 0.0),
-            Pen::BandEdge(colour) => (light(colour), 0.7),
         };
-        let is_pale = matches!(pen, Pen::Band(_) | Pen::BandEdge(_));
+        let is_pale = matches!(pen, Pen::Band(_));
         if is_pale {
             self.opacity("Pale");
         }

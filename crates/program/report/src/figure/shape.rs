@@ -59,8 +59,6 @@ pub enum Pen {
     ErrorBar(Colour),
     /// The area between the lowest and highest values.
     Band(Colour),
-    /// The edges of a band that would fill the chart.
-    BandEdge(Colour),
     /// The line from a label to its point.
     Leader,
 }

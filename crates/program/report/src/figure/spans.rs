@@ -31,7 +31,7 @@ impl Drawing<'_> {
         self.path(Pen::ErrorBar(line.colour), steps);
     }
 
-    /// Draws the band between the lowest and the highest values of a line, or only its edges if it would fill the chart.
+    /// Draws the band between the lowest and the highest values of a line, unless it would fill the chart.
     pub(super) fn band(&mut self, line: &Line) {
         let dots = line.dots.iter().filter(|dot| dot.is_drawable());
         let spans: Vec<(f64, f64, f64)> = dots
@@ -48,8 +48,7 @@ impl Drawing<'_> {
         let low = spans.iter().map(|(x, low, _)| (*x, *low));
         let height: f64 = spans.iter().map(|(_, low, high)| low - high).sum();
         if height / spans.len() as f64 > MAX_BAND_HEIGHT * (self.bottom - self.top) {
-            let edges = [Self::path_through(high), Self::path_through(low)].concat();
-            return self.path(Pen::BandEdge(line.colour), edges);
+            return;
         }
         let mut steps = Self::path_through(high.chain(low.rev()));
         steps.push(Step::Close);

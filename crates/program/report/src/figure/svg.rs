@@ -120,7 +120,6 @@ fn path(out: &mut String, pen: Pen, steps: &[Step]) {
         Pen::Rule(colour) => ("r", Some(colour)),
         Pen::ErrorBar(colour) => ("e", Some(colour)),
         Pen::Band(colour) => ("b", Some(colour)),
-        Pen::BandEdge(colour) => ("be", Some(colour)),
     };
     let colour = colour.map_or_else(String::new, |Colour(index)| format!(" c{index}"));
     let _ = write!(out, "<path class=\"{class}{colour}\" d=\"{data}\"");

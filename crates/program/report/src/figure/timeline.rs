@@ -112,7 +112,7 @@ pub fn timeline(timelines: &[Timeline]) -> Option<Figure> {
         id: "over-time".to_owned(),
         title: "Over time".to_owned(),
         caption: format!(
-            "One run each: {}. The line is the mean of the readings, the band is from the lowest to the highest reading, or only its edges are drawn if it would fill the chart; if there are several GPUs, the one with the most readings.",
+            "One run each: {}. The line is the mean of the readings, and the band is from the lowest to the highest reading; a band that would fill the chart is left out. If there are several GPUs, the one with the most readings.",
             labels.join("; ")
         ),
         charts,

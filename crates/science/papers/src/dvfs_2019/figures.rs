@@ -5,7 +5,7 @@ use sweetspot_sim::Mode;
 use super::boards::{ALGORITHMS, BOARDS, Board, NETWORKS, TURING};
 use super::reproduction::Sample;
 use super::tables::SavingCell;
-use crate::figure::{Panel, PaperCurve, PaperFigure};
+use crate::figure::{Panel, PaperCurve, PaperFigure, gpu_name};
 
 /// Which clock is on the horizontal axis of a figure.
 #[derive(Clone, Copy, PartialEq)]
@@ -127,7 +127,7 @@ fn panel(
         ..PaperCurve::new(line.name, line.points(samples, board, clock, quantity))
     });
     Panel {
-        title: format!("{}: {}", board.gpu, quantity.name.to_lowercase()),
+        title: format!("{}: {}", gpu_name(board.gpu), quantity.name.to_lowercase()),
         x: clock.axis().to_owned(),
         y: format!("{} [{reference} = 1]", quantity.name),
         curves: lines.collect(),
@@ -232,7 +232,7 @@ pub(super) fn figures(
             let clock = clock.axis().trim_end_matches(" [MHz]").to_lowercase();
             figures.push(PaperFigure {
                 number: number.to_string(),
-                title: format!("Training with {algorithm} on {} by {clock}", board.gpu),
+                title: format!("Training with {algorithm} on {} by {clock}", gpu_name(board.gpu)),
                 caption: "Geometric means over batch sizes and the other clock. The paper prints no numbers of this figure.".to_owned(),
                 panels: panels.into(),
             });

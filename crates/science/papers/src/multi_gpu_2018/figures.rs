@@ -2,7 +2,7 @@
 
 use super::jobs::{BATCHES, GPU_COUNTS, JobMeasurement, MAXWELL, NETWORKS, PASCAL, find};
 use super::tables::StepCell;
-use crate::figure::{FigureNotDrawn, Panel, PaperCurve, PaperFigure};
+use crate::figure::{FigureNotDrawn, Panel, PaperCurve, PaperFigure, gpu_name};
 
 /// The figures that are not drawn.
 pub(super) const NOT_DRAWN: [FigureNotDrawn; 4] = [
@@ -80,7 +80,7 @@ pub(super) fn figures(measured: &[JobMeasurement], cells: &[StepCell]) -> Vec<Pa
                     PaperCurve::new(name, reproduced).with_published(published)
                 });
                 panels.push(Panel {
-                    title: gpu.to_owned(),
+                    title: gpu_name(gpu).to_owned(),
                     x: "Batch size".to_owned(),
                     y: y.to_owned(),
                     is_doubling: true,

@@ -4,7 +4,7 @@ use sweetspot_decide::{Objective, Outcome};
 
 use super::reproduction::{Curve, GPUS, objective};
 use super::tables::CapRow;
-use crate::figure::{Panel, PaperCurve, PaperFigure, metric_guides};
+use crate::figure::{Panel, PaperCurve, PaperFigure, gpu_name, metric_guides};
 use crate::simulated_runs::joules;
 
 /// The metrics of figures 2 and 3, with their names.
@@ -93,7 +93,7 @@ pub(super) fn figures(curves: &[Curve], printed: &[CapRow]) -> Vec<PaperFigure> 
                     .with_published(published(curve, printed).iter().map(plane)),
             );
             Panel {
-                title: curve.gpu.to_owned(),
+                title: gpu_name(curve.gpu).to_owned(),
                 x: "Time [default cap = 1]".to_owned(),
                 y: "Energy [default cap = 1]".to_owned(),
                 curves: all,
@@ -128,7 +128,7 @@ pub(super) fn figures(curves: &[Curve], printed: &[CapRow]) -> Vec<PaperFigure> 
             });
         figures.push(PaperFigure {
             number: number.to_owned(),
-            title: format!("Six networks under every power cap of {gpu}"),
+            title: format!("Six networks under every power cap of {}", gpu_name(gpu)),
             caption: format!(
                 "Published points: the rows of table {table}, relative to its default row."
             ),

@@ -8,7 +8,7 @@ use crate::figure::svg::{inline, standalone};
 
 /// A band of readings that vary over the whole chart is not filled, because it would hide everything.
 #[test]
-fn a_band_that_would_fill_the_chart_is_not_filled() {
+fn a_band_that_would_fill_the_chart_is_not_drawn() {
     let band = |low: f64| Chart {
         y: ChartAxis::from_zero("Power [W]"),
         lines: vec![Line {
@@ -28,8 +28,8 @@ fn a_band_that_would_fill_the_chart_is_not_filled() {
     };
     let wide = inline(&band(20.0), Size::SMALL, "");
     let narrow = inline(&band(190.0), Size::SMALL, "");
-    assert!(wide.contains("\"be c0\"") && !wide.contains("\"b c0\""));
-    assert!(narrow.contains("\"b c0\"") && !narrow.contains("\"be c0\""));
+    assert!(wide.contains("\"l c0\"") && !wide.contains("\"b c0\""));
+    assert!(narrow.contains("\"l c0\"") && narrow.contains("\"b c0\""));
 }
 
 /// The names of a bar's parts are apart in the legend and for programs that read the file.
