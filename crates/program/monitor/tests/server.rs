@@ -215,8 +215,9 @@ fn processor_energy_reaches_clients_that_may_read_it() {
     // Where nothing is read, nothing is said, and nobody waits.
     server.document("POST", "/counters/early/start", true);
     let early = server.document("POST", "/counters/early/stop", true);
+    assert!(early["processors"].is_null(), "{early}");
     assert!(
-        early["processors"].is_null() && early["notes"].is_null(),
+        !early["notes"].to_string().contains("processors"),
         "{early}"
     );
     server.send_processors(8);
@@ -231,7 +232,8 @@ fn processor_energy_reaches_clients_that_may_read_it() {
     assert!((energy / truth - 1.0).abs() < 0.05, "{energy} {truth}");
     let bound = |place: usize| part["interval95_j"][place].as_f64().unwrap();
     assert!(bound(0) <= truth && truth <= bound(1), "{allowed} {truth}");
-    assert!(bound(1) - bound(0) < 2.5 * PROCESSOR_WATTS, "{allowed}");
+    // Each end lies within a second, or somewhat more where the machine is busy.
+    assert!(bound(1) - bound(0) < 4.0 * PROCESSOR_WATTS, "{allowed}");
     // The energy of the GPUs is as before, and that of the processors no part of it.
     let gpus = allowed["energy_j"].as_f64().unwrap() / allowed["time_s"].as_f64().unwrap();
     assert!((gpus / GPU_WATTS - 1.0).abs() < 0.05, "{allowed}");

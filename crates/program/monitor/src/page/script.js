@@ -54,7 +54,7 @@ const powerFigure = (gpu) => {
     figure.append(drawn("path", { class: "area", d: `${line}L${x(values.length - 1)} ${floor}L${x(0)} ${floor}Z` }));
     figure.append(drawn("path", { class: "power", d: line }));
   }
-  // The clock has a scale of its own, at the right. It is read only while somebody looks, so its line has breaks.
+  // The clock has a scale of its own. It is read only while somebody looks, so its line has breaks.
   const clocks = gpu.recent_core_clock_mhz || [];
   if (clocks.length > 1) {
     const most = Math.max(...clocks.map((clock) => clock[1]), 1) * 1.05;
@@ -62,7 +62,8 @@ const powerFigure = (gpu) => {
     const step = (clock, place) => (place && clocks[place - 1][0] - clock[0] < 6 ? "L" : "M");
     const line = clocks.map((clock, place) => `${step(clock, place)}${at(clock[0]).toFixed(1)} ${((height - bottom) * (1 - clock[1] / most)).toFixed(1)}`);
     figure.append(drawn("path", { class: "clock", d: line.join("") }));
-    figure.append(drawn("text", { class: "clocks", x: width, y: 10, "text-anchor": "end" }, "clock, " + most.toFixed(0) + " MHz"));
+    const middle = (left + width) / 2;
+    figure.append(drawn("text", { class: "clocks", x: middle, y: height - 3, "text-anchor": "middle" }, "clock, top: " + most.toFixed(0) + " MHz"));
   }
   if (known(gpu.cap_w)) figure.append(drawn("path", { class: "limit", d: `M${left} ${y(gpu.cap_w)}H${width}` }));
   return figure;
