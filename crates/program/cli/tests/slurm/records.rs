@@ -179,20 +179,22 @@ fn a_controller_that_does_not_respond_does_not_block_a_hook() {
 fn a_job_on_the_same_gpu_is_over_unless_slurm_says_that_it_runs() {
     let (folder, host) = (HookFolder::new("shared"), TestHost::new("v100"));
     let path = format!("{}:{}", folder.0.display(), std::env::var("PATH").unwrap());
-    let next = [("SLURM_JOB_ID", "8"), ("PATH", &path)];
-    folder.call("prolog", &host);
+    // Numbers that no job of another test's cluster on this machine has.
+    let first = [("SLURM_JOB_ID", "99907")];
+    let next = [("SLURM_JOB_ID", "99908"), ("PATH", &path)];
+    folder.call_with("prolog", &host, &first);
     let asked = folder.path("asked");
-    let squeue = format!("echo \"$@\" >>{}; echo 7", asked.display());
+    let squeue = format!("echo \"$@\" >>{}; echo 99907", asked.display());
     write_script(&folder.path("squeue"), &squeue);
     folder.call_with("prolog", &host, &next);
-    assert_eq!(folder.record("7.json")["progress"], "running");
+    assert_eq!(folder.record("99907.json")["progress"], "running");
     let asked = std::fs::read_to_string(asked).unwrap();
     assert!(
-        asked.contains("--jobs=7") && asked.contains("--nodelist=n1"),
+        asked.contains("--jobs=99907") && asked.contains("--nodelist=n1"),
         "{asked}"
     );
     write_script(&folder.path("squeue"), "exit 0");
     folder.call_with("epilog", &host, &next);
-    assert_eq!(folder.record("ended/7.json")["progress"], "ended");
-    assert_eq!(folder.record("ended/8.json")["progress"], "ended");
+    assert_eq!(folder.record("ended/99907.json")["progress"], "ended");
+    assert_eq!(folder.record("ended/99908.json")["progress"], "ended");
 }
