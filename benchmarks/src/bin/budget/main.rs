@@ -1,10 +1,11 @@
-//! Evaluates `budget`: `cargo run --release -p sweetspot-benchmarks --bin budget [FIRST [MIXES]]`.
+//! Evaluates `budget`: `cargo run --release -p sweetspot-benchmarks --bin budget [FIRST [MIXES [varied]]]`.
 //!
 //! Random mixes of 8 GPUs and programs, three budgets each, for ten minutes of virtual time: the budgeter beside equal
 //! shares, shares in proportion to the default caps, and the offline optimum, which knows the throughput of every program
 //! at every cap (dynamic programming in steps of 5 W). FIRST is the number of the first mix, for mixes that were not used
 //! while the budgeter was made. Then the same mixes with a budget that falls and rises and with programs that start and
-//! end, and the time of a decision for 1,000 GPUs. `VERBOSE=1` shows every case, `VERBOSE=2` every GPU too.
+//! end, and the time of a decision for 1,000 GPUs. With `varied`, a third of the programs report no progress, and pairs of
+//! equal GPUs work on one job: they wait for each other after each iteration. `VERBOSE=1` shows every case, `VERBOSE=2` every GPU too.
 //!
 //! Definitions, which do not depend on the results:
 //! - Every policy may give a GPU a cap between its lowest and its default one.
@@ -16,6 +17,8 @@
 //! - A case with changes cannot be kept by caps if the budget is exceeded for 0.5 % of the time or longer even though every
 //!   GPU has, from start to end, the cap at which it draws least. Those cases are counted apart. The mean powers of programs
 //!   do not tell: one that waits for its input now and then draws more than its mean for seconds.
+//! - The optimum gives each GPU of a job the cap that is best for it alone. A pair is equal, so that both caps are the same
+//!   or neighbours.
 
 mod changes;
 mod mix;
@@ -24,7 +27,7 @@ mod results;
 
 use std::time::Instant;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use sweetspot_control::budget::{
     BudgetAction, BudgetConfig, BudgetEvent, BudgetedDevice, Budgeter, GpuReading,
 };
@@ -32,7 +35,7 @@ use sweetspot_quantity::{Ratio, Seconds, Watts};
 use sweetspot_sim::gpus;
 use sweetspot_stats::Seed;
 
-use crate::mix::MixGpu;
+use crate::mix::{Programs, draw};
 use crate::results::Results;
 
 /// The number of GPUs of a mix.
@@ -79,7 +82,13 @@ fn longest_decision() -> Result<f64> {
 }
 
 fn main() -> Result<()> {
-    let mut numbers = std::env::args().skip(1).map(|word| word.parse::<u64>());
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let programs = match words.get(2).map(String::as_str) {
+        Some("varied") => Programs::Varied,
+        Some(other) => bail!("`{other}` is not `varied`"),
+        None => Programs::Reporting,
+    };
+    let mut numbers = words.iter().map(|word| word.parse::<u64>());
     let first = numbers.next().transpose().context("FIRST is a number")?;
     let count = numbers.next().transpose().context("MIXES is a number")?;
     let (first, count) = (first.unwrap_or(1000), count.unwrap_or(50));
@@ -87,8 +96,7 @@ fn main() -> Result<()> {
     let mut results = Results::default();
     for number in first..first + count {
         let seed = Seed::new(number).label("mix");
-        let mix = (0..GPUS as u64).map(|gpu| MixGpu::draw(&profiles, seed.number(gpu)));
-        results.add(number, &mix.collect::<Vec<_>>());
+        results.add(number, &draw(&profiles, seed, programs));
     }
     results.print();
     println!(

@@ -5,6 +5,8 @@ use sweetspot_sim::{GpuProfile, Mode, Variant};
 use sweetspot_stats::Seed;
 use sweetspot_virtual_time::budget::{BudgetedGpu, SimulatedProgram};
 
+use crate::GPUS;
+
 /// The steps of the tables and of the offline optimum, in watts.
 pub const STEP: f64 = 5.0;
 /// The share of GPUs without a program.
@@ -36,8 +38,54 @@ pub struct CapPoint {
     pub power: f64,
 }
 
+/// The programs of a mix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Programs {
+    /// Every program uses one GPU and reports its progress.
+    Reporting,
+    /// A third of the programs report nothing, and a third of the GPUs work with an equal one on the same job.
+    Varied,
+}
+
+/// A mix of GPUs and programs.
+pub fn draw(profiles: &[(String, GpuProfile)], seed: Seed, programs: Programs) -> Vec<MixGpu> {
+    let mut mix: Vec<MixGpu> = Vec::new();
+    while mix.len() < GPUS {
+        let seed = seed.number(mix.len() as u64);
+        let mut gpu = MixGpu::draw(profiles, seed);
+        if programs == Programs::Varied {
+            let is_silent = seed.label("silent").uniform() < 1.0 / 3.0;
+            gpu.set_reports(!is_silent);
+            let is_pair = seed.label("pair").uniform() < 0.2 && gpu.program.is_some();
+            if is_pair && mix.len() + 1 < GPUS {
+                gpu.is_pair = true;
+                mix.push(gpu.clone());
+            }
+        }
+        mix.push(gpu);
+    }
+    mix
+}
+
+/// The GPUs of each job on several GPUs: two neighbours.
+pub fn jobs(mix: &[MixGpu]) -> Vec<Vec<usize>> {
+    let mut jobs = Vec::new();
+    let mut number = 0;
+    while number < mix.len() {
+        if mix[number].is_pair {
+            jobs.push(vec![number, number + 1]);
+            number += 1;
+        }
+        number += 1;
+    }
+    jobs
+}
+
 /// A GPU of a mix, with its program and what that does at every cap.
+#[derive(Clone)]
 pub struct MixGpu {
+    /// Whether the GPU works with a neighbour on one job.
+    pub is_pair: bool,
     pub name: String,
     pub network: &'static str,
     pub gpu: BudgetedGpu,
@@ -84,6 +132,7 @@ impl MixGpu {
             CapPoint { cap, share, power }
         });
         Self {
+            is_pair: false,
             name: profile.0.clone(),
             network,
             table: points.collect(),
@@ -92,6 +141,14 @@ impl MixGpu {
             caps,
             full,
         }
+    }
+
+    /// Sets whether the program reports its progress.
+    fn set_reports(&mut self, reports: bool) {
+        if let Some(program) = &mut self.program {
+            program.reports = reports;
+        }
+        self.gpu.run(self.program.clone());
     }
 
     /// The power at a cap.

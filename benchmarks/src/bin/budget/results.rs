@@ -6,7 +6,7 @@ use sweetspot_virtual_time::budget::{
 };
 
 use crate::changes::{above_with_least_powers, with_changes};
-use crate::mix::{CapPoint, MixGpu, STEP};
+use crate::mix::{CapPoint, MixGpu, STEP, jobs};
 use crate::policies::{Counting, Shares, optimal_points, optimal_throughput};
 use crate::{GPUS, HIGHEST_SHARE_ABOVE, TIME};
 
@@ -120,6 +120,7 @@ impl Case {
         let scenario = BudgetScenario {
             gpus: mix.iter().map(|gpu| gpu.gpu.clone()).collect(),
             budget: Watts::new(budget),
+            jobs: jobs(mix),
             changes: Vec::new(),
             time: TIME,
             seed: number,

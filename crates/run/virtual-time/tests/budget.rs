@@ -44,6 +44,7 @@ fn scenario(changes: Vec<(Seconds, BudgetChange)>) -> BudgetScenario {
     BudgetScenario {
         gpus: gpus.collect(),
         budget: BUDGET,
+        jobs: Vec::new(),
         changes,
         time: TIME,
         seed: 11,
@@ -129,6 +130,56 @@ fn priorities_and_floors_give_a_gpu_more() {
         assert!(above(outcome) < 0.005, "{}", above(outcome));
         assert!(outcome.highest_caps < 1.0 + 1e-9);
     }
+}
+
+/// Two V100 of one job, the second with a floor: they get the same cap as far as the floor allows, and no GPU does more
+/// than the other.
+#[test]
+fn the_gpus_of_a_job_are_capped_together() {
+    let mut gpus = scenario(Vec::new()).gpus;
+    let gpu = MIX[0].0;
+    gpus[1].run(Some(program(gpu, "resnet50")));
+    let scenario = BudgetScenario {
+        gpus,
+        jobs: vec![vec![0, 1]],
+        ..scenario(Vec::new())
+    };
+    let outcome = simulate_budget(&scenario, &budgeter(1.0, None));
+    let caps = last_caps(&outcome);
+    assert!((caps[0] - caps[1]).abs() < 3.0, "{caps:?}");
+    let ratio = outcome.items[0] / outcome.items[1];
+    assert!((ratio - 1.0).abs() < 0.01, "{ratio}");
+    assert!(above(&outcome) < 0.005, "{}", above(&outcome));
+    let floor = caps[0] + 30.0;
+    let floored = simulate_budget(&scenario, &budgeter(1.0, Some(Watts::new(floor))));
+    for sample in floored.samples.iter().skip(8) {
+        assert!(sample.caps[0].get() > floor - 1e-6, "{sample:?}");
+    }
+    assert!(above(&floored) < 0.005, "{}", above(&floored));
+    assert!(floored.highest_caps < 1.0 + 1e-9);
+}
+
+/// Programs that report nothing get what they are seen to take, and the budget is kept.
+#[test]
+fn programs_without_progress_share_by_the_power_that_they_take() {
+    let mut scenario = scenario(Vec::new());
+    for (gpu, (name, network)) in scenario.gpus.iter_mut().zip(MIX) {
+        gpu.run(network.map(|network| {
+            let mut program = program(name, network);
+            program.reports = false;
+            program
+        }));
+    }
+    let gpus = scenario.gpus.iter();
+    let defaults = gpus.map(|gpu| gpu.profile().cap.default).collect();
+    let full = simulate_budget(&scenario, &BudgetPolicy::Fixed(defaults)).items;
+    let shares = BudgetPolicy::Shares(vec![1.0 / MIX.len() as f64; MIX.len()]);
+    let equal = simulate_budget(&scenario, &shares).normalised_throughput(&full);
+    let outcome = simulate_budget(&scenario, &budgeter(1.0, None));
+    let own = outcome.normalised_throughput(&full);
+    assert!(own > equal, "{own}, equal shares {equal}");
+    assert!(above(&outcome) < 0.005, "{}", above(&outcome));
+    assert!(outcome.highest_caps < 1.0 + 1e-9);
 }
 
 /// The median decision counts, because other programs may use the processor during single ones.

@@ -380,3 +380,20 @@ fn ranks_that_disagree_are_named() {
     );
     assert!(!shown.contains("does not limit this load"), "{shown}");
 }
+
+/// The accuracy that a program reports over its link is weighed as one from a file is.
+#[test]
+fn accuracy_from_the_link_is_explained() {
+    let client = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../python/src");
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/link/marks.py");
+    let host = TestHost::new("v100");
+    let folder = tempfile::tempdir().unwrap();
+    let args = words("sweep --axis batch=64,256 --repeat 2 --settle 10ms --no-study --");
+    let mut command = host.sweetspot();
+    command.args([&args[..], &["python3", script, "accurate"]].concat());
+    command.current_dir(folder.path()).env("PYTHONPATH", client);
+    command.env("PYTHONDONTWRITEBYTECODE", "1");
+    let shown = text(&command.output().unwrap().stdout);
+    let sentence = "Accuracy: without regard to it, use batch 256 (accuracy 55.0 %); with accuracy within 5 points of the best (76.0 % at batch 64), use batch 64";
+    assert!(shown.contains(sentence), "{shown}");
+}

@@ -69,6 +69,12 @@ def unequal_rank(number):
                 time.sleep(0.01)
 
 
+def accurate():
+    is_small = os.environ["batch"] == "64"
+    time.sleep(0.9 if is_small else 0.4)
+    s.value("accuracy", 0.76 if is_small else 0.55)
+
+
 def differing():
     ranks("differing_rank")
 

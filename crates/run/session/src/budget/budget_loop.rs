@@ -161,7 +161,7 @@ impl BudgetLoop {
             let lowest = budgeter.lowest_budget();
             let warning = match budget < lowest {
                 true => format!(
-                    "; the GPUs need {:.0} W even at their lowest power caps, which are set",
+                    "; the GPUs need at least {:.0} W, so that their lowest power caps are set",
                     lowest.get()
                 ),
                 false => String::new(),

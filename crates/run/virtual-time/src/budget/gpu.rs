@@ -12,6 +12,13 @@ use crate::SimulationError;
 /// The relative standard deviation of the work from iteration to iteration, because inputs differ.
 const ITERATION_VARIATION: f64 = 0.01;
 
+/// Kernels that wait for another GPU draw a little more than an idle GPU does.
+const WAITING: Load = Load::Exchange {
+    time: Seconds::new(1.0),
+    switching: Ratio::new(0.05),
+    memory_activity: Ratio::new(0.05),
+};
+
 /// A program that repeats an iteration on a GPU until it is ended.
 #[derive(Clone, Debug)]
 pub struct SimulatedProgram {
@@ -95,6 +102,8 @@ pub struct BudgetedGpu {
     cap: Watts,
     running: Option<RunningProgram>,
     started: u64,
+    /// The iterations after which the program waits for the other GPUs of its job; without a limit alone.
+    allowed: Option<u64>,
     /// The items of programs that have ended.
     earlier_items: f64,
     now: f64,
@@ -118,6 +127,7 @@ impl BudgetedGpu {
             cap,
             running: None,
             started: 0,
+            allowed: None,
             earlier_items: 0.0,
             now: 0.0,
         }
@@ -142,6 +152,26 @@ impl BudgetedGpu {
     pub fn has_reports(&self) -> bool {
         let running = self.running.as_ref();
         running.is_some_and(|running| running.program.reports)
+    }
+
+    /// The iterations that the present program has completed.
+    pub fn iterations(&self) -> Option<u64> {
+        self.running.as_ref().map(|running| running.iteration)
+    }
+
+    /// The most iterations that the program completes in a time at the present cap, and at least one.
+    pub fn iterations_within(&self, time: Seconds) -> u64 {
+        let running = self.running.as_ref();
+        let iteration = running.map(|running| {
+            let loads = &running.program.loads;
+            self.chip.steady(&self.limits, loads).time
+        });
+        iteration.map_or(1, |iteration| 1 + (time / iteration).get() as u64)
+    }
+
+    /// Lets the program run until it has completed this many iterations; then it waits for the other GPUs of its job.
+    pub fn allow(&mut self, iterations: Option<u64>) {
+        self.allowed = iterations;
     }
 
     /// All items that programs have done on this GPU.
@@ -184,11 +214,17 @@ impl BudgetedGpu {
         let mut span = GpuSpan::default();
         while end - self.now > 1e-9 {
             let at_most = Seconds::new(end - self.now);
-            let load = self
-                .running
-                .as_ref()
-                .map_or(Load::None, RunningProgram::load);
-            let left = self.running.as_ref().map_or(1.0, |running| running.left);
+            let allowed = self.allowed.unwrap_or(u64::MAX);
+            let running = self.running.as_ref();
+            let is_waiting = running.is_some_and(|running| running.iteration >= allowed);
+            let load = match is_waiting {
+                true => WAITING,
+                false => running.map_or(Load::None, RunningProgram::load),
+            };
+            let left = match is_waiting {
+                true => 1.0,
+                false => running.map_or(1.0, |running| running.left),
+            };
             let step = self.chip.step(
                 &mut self.state,
                 &self.limits,
@@ -208,6 +244,7 @@ impl BudgetedGpu {
             let done = step.done.get();
             let now = Seconds::new(self.now);
             if let Some(running) = &mut self.running
+                && !is_waiting
                 && running.advance(done)
                 && running.program.reports
             {

@@ -45,6 +45,8 @@ pub struct BudgetScenario {
     pub gpus: Vec<BudgetedGpu>,
     /// The budget at the start.
     pub budget: Watts,
+    /// The GPUs of each job on several GPUs, which wait for each other after each iteration.
+    pub jobs: Vec<Vec<usize>>,
     /// What happens later, in order of time.
     pub changes: Vec<(Seconds, BudgetChange)>,
     /// How long the simulation lasts.
@@ -93,6 +95,7 @@ struct Simulation<'a> {
     gpus: Vec<BudgetedGpu>,
     budget: Watts,
     budget_changed: f64,
+    jobs: Vec<Vec<usize>>,
     changes: VecDeque<(Seconds, BudgetChange)>,
     policy: &'a BudgetPolicy,
     budgeter: Option<Budgeter>,
@@ -129,6 +132,7 @@ impl<'a> Simulation<'a> {
             programs: vec![None; gpus.len()],
             budget: scenario.budget,
             budget_changed: 0.0,
+            jobs: scenario.jobs.clone(),
             changes: scenario.changes.iter().cloned().collect(),
             policy,
             budgeter,
@@ -194,7 +198,12 @@ impl<'a> Simulation<'a> {
                 self.set_caps();
                 self.send(now, BudgetEvent::Budget(budget));
             }
-            BudgetChange::Program(gpu, program) => self.gpus[gpu].run(program),
+            // A job starts and ends on all its GPUs.
+            BudgetChange::Program(gpu, program) => {
+                for member in self.members(gpu) {
+                    self.gpus[member].run(program.clone());
+                }
+            }
         }
     }
 
@@ -227,6 +236,7 @@ impl<'a> Simulation<'a> {
     /// Advances all GPUs by a tick, and passes what they show to the control algorithm. Returns the sum of their powers.
     fn advance(&mut self, now: Seconds) -> f64 {
         let mut sum = 0.0;
+        self.wait_for_each_other();
         for number in 0..self.gpus.len() {
             let program = self.gpus[number].program();
             if self.programs[number] != program {
@@ -235,7 +245,7 @@ impl<'a> Simulation<'a> {
                     now,
                     BudgetEvent::Program {
                         gpu: number,
-                        program: program.map(|id| id + 1000 * number as u64),
+                        program: program.map(|id| id + 1000 * self.job_of(number) as u64),
                     },
                 );
             }
@@ -250,11 +260,45 @@ impl<'a> Simulation<'a> {
             };
             let gpu = number;
             self.send(now, BudgetEvent::Read { gpu, reading });
+            // One GPU of a job reports for all of them.
+            let members = self.members(number);
+            if members.first() != Some(&number) {
+                continue;
+            }
             for (at, items) in span.reports {
-                self.send(now, BudgetEvent::Progress { gpu, at, items });
+                let items = items * members.len() as f64;
+                for gpu in &members {
+                    let gpu = *gpu;
+                    self.send(now, BudgetEvent::Progress { gpu, at, items });
+                }
             }
         }
         sum
+    }
+
+    /// The GPUs of the job that a GPU works on, itself among them.
+    fn members(&self, number: usize) -> Vec<usize> {
+        let job = self.jobs.iter().find(|job| job.contains(&number));
+        job.cloned().unwrap_or_else(|| vec![number])
+    }
+
+    /// The first GPU of the job that a GPU works on.
+    fn job_of(&self, number: usize) -> usize {
+        self.members(number).into_iter().min().unwrap_or(number)
+    }
+
+    /// Lets no GPU of a job run further ahead of the slowest than that one may come in a tick.
+    fn wait_for_each_other(&mut self) {
+        for job in &self.jobs {
+            let done = job.iter().map(|gpu| self.gpus[*gpu].iterations());
+            let slowest = done.collect::<Option<Vec<u64>>>();
+            let slowest = slowest.and_then(|done| done.into_iter().min());
+            for gpu in job {
+                let gpu = &mut self.gpus[*gpu];
+                let step = gpu.iterations_within(Seconds::new(TICK));
+                gpu.allow(slowest.map(|slowest| slowest + step));
+            }
+        }
     }
 
     /// Passes an event to the control algorithm and carries out its actions.
