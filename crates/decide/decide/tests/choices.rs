@@ -43,7 +43,14 @@ fn a_choice_has_a_margin_and_names_its_ties() {
 #[test]
 fn single_runs_are_compared_with_an_assumed_noise() {
     let one = |time, energy| Candidate::of([run(time, energy)]);
-    let all = [one(10.0, 2500.0), one(12.0, 1900.0), one(11.0, 2460.0)];
+    // A quarter less may be noise, an eighth of the energy is not.
+    let quarter = [one(10.0, 2500.0), one(12.0, 1900.0), one(11.0, 2460.0)];
+    let choice = study(&quarter, &quarter[0])
+        .choose(Objective::Energy, &[])
+        .unwrap();
+    assert_eq!((choice.candidate, choice.may_be_best.len()), (1, 3));
+    assert_eq!(choice.reference_is_as_good(), Some(true));
+    let all = [one(10.0, 2500.0), one(12.0, 300.0), one(11.0, 2460.0)];
     let choice = study(&all, &all[0]).choose(Objective::Energy, &[]).unwrap();
     assert_eq!((choice.candidate, choice.value.interval95), (1, None));
     assert_eq!((choice.fewest_runs, &choice.may_be_best[..]), (1, &[1][..]));

@@ -74,24 +74,20 @@ fn without_any_effect_nothing_is_changed_and_no_tie_is_missed() {
 
 #[test]
 fn one_noisy_run_of_each_setting_recommends_no_change_without_effect() {
-    for runs in [1, 2] {
-        for noise in [0.003, 0.05, 0.1, 0.2] {
-            let mut changed = [0, 0];
-            for seed in 0..20 {
-                let all = candidates(&[(100.0, 20_000.0); 31], runs, noise, seed);
-                let without_order = Comparison::new(&all, all.last(), Tariff::NONE);
-                for (changed, comparison) in
-                    changed.iter_mut().zip([along_axis(&all), without_order])
-                {
-                    let choice = recommend(&comparison, Objective::Edp, Preference::Time);
-                    *changed += u32::from(choice.reference_is_as_good() != Some(true));
-                }
+    for (runs, noise) in [(1, 0.05), (1, 0.1), (1, 0.2), (2, 0.2)] {
+        let mut changed = [0, 0];
+        for seed in 0..20 {
+            let all = candidates(&[(100.0, 20_000.0); 31], runs, noise, seed);
+            let without_order = Comparison::new(&all, all.last(), Tariff::NONE);
+            for (changed, comparison) in changed.iter_mut().zip([along_axis(&all), without_order]) {
+                let choice = recommend(&comparison, Objective::Edp, Preference::Time);
+                *changed += u32::from(choice.reference_is_as_good() != Some(true));
             }
-            assert!(
-                changed.iter().all(|changed| *changed <= 1),
-                "{runs} runs, noise {noise}: {changed:?} of 20"
-            );
         }
+        assert!(
+            changed.iter().all(|changed| *changed <= 1),
+            "{runs} runs, noise {noise}: {changed:?} of 20"
+        );
     }
 }
 

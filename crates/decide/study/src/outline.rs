@@ -149,8 +149,12 @@ impl Outline {
         }
         if added.until.is_some() {
             definition.until = added.until;
-            if matches!(added.until, Some(Until::Certainty(_))) {
-                definition.prefer = added.prefer.or(definition.prefer);
+            // The definition stays as the user wrote it if the preference is the same.
+            if definition.is_until_sure()
+                && let Some(prefer) = added.prefer
+                && prefer != definition.prefer.unwrap_or_default()
+            {
+                definition.prefer = Some(prefer);
             }
             // A study that has more runs than the new default keeps them.
             if definition.repeat() < present {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};
 use sweetspot_decide::search::StrategyName;
-use sweetspot_decide::{CarbonIntensity, Criteria, Objective, Price};
+use sweetspot_decide::{CarbonIntensity, Criteria, Objective, Preference, Price};
 use sweetspot_study::{AxisText, Definition, Store, is_study};
 
 use crate::args::{SweepArgs, parse_network};
@@ -96,7 +96,8 @@ pub fn read_definition(args: &SweepArgs) -> Result<Definition> {
     }
     // The preference decides which runs are added, so it must not change with the file.
     if definition.is_until_sure() && definition.prefer.is_none() {
-        definition.prefer = Config::load()?.prefer;
+        let prefer = Config::load()?.prefer;
+        definition.prefer = prefer.filter(|prefer| *prefer != Preference::default());
     }
     if definition.command.is_some() && definition.folder.is_none() {
         definition.folder = Some(current_folder()?);
