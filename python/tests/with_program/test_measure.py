@@ -112,6 +112,7 @@ class Measure(unittest.TestCase):
             logged = training.end_epoch()
             waited.append(time.monotonic() - begun)
             self.assertTrue(35 < logged["average_power_w"] < 45, logged)
+            self.assertGreater(logged["energy_error_j"], 0, logged)
         self.assertLess(max(waited[1:]), 0.1, waited)
         training.end_all()
         self.assertEqual(self.counters(), [])
