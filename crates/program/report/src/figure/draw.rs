@@ -223,7 +223,7 @@ impl<'a> Drawing<'a> {
                     [(self.left, y), (self.right, y)]
                 }
             };
-            self.space.avoid_line(ends[0], ends[1], CROSSED_GUIDE);
+            self.space.avoid_line(ends.to_vec(), CROSSED_GUIDE);
             let steps = vec![
                 Step::Move(ends[0].0, ends[0].1),
                 Step::Line(ends[1].0, ends[1].1),
@@ -286,9 +286,7 @@ impl<'a> Drawing<'a> {
                 LineStyle::PointsAndLine => CROSSED_SERIES,
                 _ => CROSSED_GUIDE,
             };
-            for pair in coarse.windows(2) {
-                self.space.avoid_line(pair[0], pair[1], cost);
-            }
+            self.space.avoid_line(coarse, cost);
             self.path(pen, Self::path_through(positions.iter().copied()));
         }
         if has_points {

@@ -139,7 +139,7 @@ pub struct LabelSpace {
     within: Area,
     taken: Vec<Area>,
     points: Vec<Spot>,
-    segments: Vec<((f64, f64), (f64, f64), f64)>,
+    lines: Vec<(Vec<(f64, f64)>, f64)>,
 }
 
 impl LabelSpace {
@@ -149,7 +149,7 @@ impl LabelSpace {
             within,
             taken: Vec::new(),
             points: Vec::new(),
-            segments: Vec::new(),
+            lines: Vec::new(),
         }
     }
 
@@ -183,9 +183,9 @@ impl LabelSpace {
         self.points.push(spot);
     }
 
-    /// Adds a part of a line, which labels avoid if they can; `cost` says how bad it is to lie on it.
-    pub fn avoid_line(&mut self, from: (f64, f64), to: (f64, f64), cost: f64) {
-        self.segments.push((from, to, cost));
+    /// Adds a line through some points, which labels avoid if they can; `cost` says how bad it is to lie on it.
+    pub fn avoid_line(&mut self, points: Vec<(f64, f64)>, cost: f64) {
+        self.lines.push((points, cost));
     }
 
     /// Whether no label is in the area and it does not leave the space.
@@ -273,9 +273,12 @@ impl LabelSpace {
     fn covering_cost(&self, area: &Area) -> f64 {
         let points = self.points.iter();
         let points = points.filter(|spot| area.distance(spot.x, spot.y) < spot.radius + 1.0);
-        let lines = self.segments.iter();
-        let lines = lines.filter(|(from, to, _)| area.is_crossed(*from, *to));
-        COVERED_POINT * points.count() as f64 + lines.map(|(_, _, cost)| cost).sum::<f64>()
+        let is_crossed = |line: &[(f64, f64)]| {
+            let mut parts = line.windows(2);
+            parts.any(|part| area.is_crossed(part[0], part[1]))
+        };
+        let lines = self.lines.iter().filter(|(line, _)| is_crossed(line));
+        COVERED_POINT * points.count() as f64 + lines.map(|(_, cost)| cost).sum::<f64>()
     }
 }
 

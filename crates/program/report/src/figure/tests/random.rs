@@ -50,7 +50,7 @@ proptest! {
             space.avoid_point(Spot { x: *x, y: *y, radius: *radius });
         }
         for (from, to) in lines {
-            space.avoid_line(from, to, CROSSED_GUIDE);
+            space.avoid_line(vec![from, to], CROSSED_GUIDE);
         }
         let role = TextRole::Label(Colour(0));
         let mut placed: Vec<Area> = vec![fixed];
