@@ -43,7 +43,7 @@ pub fn energy_time_plane(view: &StudyView<'_>) -> Option<Figure> {
         id: "energy-time".to_owned(),
         title: "Energy against time".to_owned(),
         caption: format!(
-            "Each dot is a configuration, against the reference ({}) at 1, 1. Below a dashed line that metric is better than at the reference. The solid line is the Pareto front: no configuration is both faster and uses less energy. The large dots are the reference and the {}.{beyond}",
+            "Each dot is a configuration, against the reference ({}) at 1, 1. Below a dashed line that metric is better than at the reference. The solid line is the Pareto front: no configuration is both faster and uses less energy. The large dark dot is the {}.{beyond}",
             view.reference_setting(),
             view.chosen_name()
         ),

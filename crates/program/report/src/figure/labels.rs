@@ -129,17 +129,15 @@ const DISTANCES: [f64; 7] = [3.0, 8.0, 16.0, 26.0, 40.0, 58.0, 80.0];
 
 /// How bad it is to cover a data point, in pixels of distance.
 const COVERED_POINT: f64 = 30.0;
-/// How bad it is to lie on a guide, in pixels of distance.
-pub const CROSSED_GUIDE: f64 = 22.0;
-/// How bad it is to lie on a line through data, where a label looks like the name of another point.
-pub const CROSSED_SERIES: f64 = 70.0;
+/// How bad it is to lie on a line, in pixels of distance.
+const CROSSED_LINE: f64 = 22.0;
 
 /// The free space of a picture.
 pub struct LabelSpace {
     within: Area,
     taken: Vec<Area>,
     points: Vec<Spot>,
-    lines: Vec<(Vec<(f64, f64)>, f64)>,
+    segments: Vec<((f64, f64), (f64, f64))>,
 }
 
 impl LabelSpace {
@@ -149,7 +147,7 @@ impl LabelSpace {
             within,
             taken: Vec::new(),
             points: Vec::new(),
-            lines: Vec::new(),
+            segments: Vec::new(),
         }
     }
 
@@ -183,9 +181,9 @@ impl LabelSpace {
         self.points.push(spot);
     }
 
-    /// Adds a line through some points, which labels avoid if they can; `cost` says how bad it is to lie on it.
-    pub fn avoid_line(&mut self, points: Vec<(f64, f64)>, cost: f64) {
-        self.lines.push((points, cost));
+    /// Adds a part of a line, which labels avoid if they can.
+    pub fn avoid_line(&mut self, from: (f64, f64), to: (f64, f64)) {
+        self.segments.push((from, to));
     }
 
     /// Whether no label is in the area and it does not leave the space.
@@ -273,12 +271,9 @@ impl LabelSpace {
     fn covering_cost(&self, area: &Area) -> f64 {
         let points = self.points.iter();
         let points = points.filter(|spot| area.distance(spot.x, spot.y) < spot.radius + 1.0);
-        let is_crossed = |line: &[(f64, f64)]| {
-            let mut parts = line.windows(2);
-            parts.any(|part| area.is_crossed(part[0], part[1]))
-        };
-        let lines = self.lines.iter().filter(|(line, _)| is_crossed(line));
-        COVERED_POINT * points.count() as f64 + lines.map(|(_, cost)| cost).sum::<f64>()
+        let lines = self.segments.iter();
+        let lines = lines.filter(|(from, to)| area.is_crossed(*from, *to));
+        COVERED_POINT * points.count() as f64 + CROSSED_LINE * lines.count() as f64
     }
 }
 

@@ -7,7 +7,7 @@ use crate::figure::chart::{
     AxisKind, Bar, Chart, ChartAxis, Colour, Dot, HeatCell, HeatMap, Line, LineStyle, ReferenceLine,
 };
 use crate::figure::draw::draw;
-use crate::figure::labels::{Area, CROSSED_GUIDE, CROSSED_SERIES, LabelSpace, Spot};
+use crate::figure::labels::{Area, LabelSpace, Spot};
 use crate::figure::layout::Size;
 use crate::figure::shape::{Shape, TextRole};
 use crate::figure::svg::{escape, inline};
@@ -50,7 +50,7 @@ proptest! {
             space.avoid_point(Spot { x: *x, y: *y, radius: *radius });
         }
         for (from, to) in lines {
-            space.avoid_line(vec![from, to], CROSSED_GUIDE);
+            space.avoid_line(from, to);
         }
         let role = TextRole::Label(Colour(0));
         let mut placed: Vec<Area> = vec![fixed];
@@ -253,34 +253,4 @@ fn an_empty_chart_is_a_chart() {
         let drawn = inline(&chart, Size::SMALL, "");
         assert!(!drawn.contains("NaN") && !drawn.contains("inf"), "{drawn}");
     }
-}
-
-/// A line counts once, in however many parts it is drawn, and lines through data count more than guides.
-#[test]
-fn labels_lie_on_guides_rather_than_on_lines_through_data() {
-    let within = Area {
-        left: 0.0,
-        top: 0.0,
-        right: 400.0,
-        bottom: 60.0,
-    };
-    let mut space = LabelSpace::new(within);
-    for at in 0..20 {
-        let x = 10.0 + 20.0 * f64::from(at);
-        if x < 200.0 {
-            space.avoid_line(vec![(x, 0.0), (x, 60.0)], CROSSED_SERIES);
-        } else {
-            // A guide is a curve of many parts.
-            let parts = (0..=30).map(|part| (x, 2.0 * f64::from(part)));
-            space.avoid_line(parts.collect(), CROSSED_GUIDE);
-        }
-    }
-    let spot = |x: f64| Spot {
-        x,
-        y: 30.0,
-        radius: 3.0,
-    };
-    let spots = [spot(80.0), spot(320.0)];
-    let label = space.place("choice: 185 W", TextRole::Label(Colour(0)), &spots);
-    assert!(label.unwrap().area.left > 200.0);
 }
