@@ -39,9 +39,9 @@ class Measurement:
         with sweetspot.measure() as m: ...
         m = sweetspot.measure().start(); ...; m.stop()
 
-    Energies are those of the whole GPUs, whoever uses them. The results are there after the block; the first one that is
-    read waits about 0.2 s, because the driver shows its samples late. A measurement never raises an error in the measured
-    program: without a GPU or a driver the energy is None, and `reason` says why.
+    Energies are those of the whole GPUs, with what other programs do on them. The results are there after the block; the
+    first one that is read waits about 0.2 s, because the driver shows its samples late. A measurement never raises an error
+    in the measured program: without a GPU or a driver the energy is None, and `reason` says why.
     """
 
     def __init__(self, devices: Iterable[int | str] | None = None) -> None:

@@ -38,7 +38,7 @@ def end_load():
     global load
     if load is not None:
         load.kill()
-        load.wait()
+        load.communicate()
         load = None
 
 
@@ -50,12 +50,14 @@ def before(hook, kind, last_step):
     global load, steps
     if kind == "epoch_begin":
         steps = 0
-        # Starts what is done once in a program; the hook's own first start counts apart.
-        if begins:
-            exact.append(sweetspot.measure().start())
         # Its items are none of the training's.
         alone = {name: value for name, value in os.environ.items() if name != "SWEETSPOT_LINK"}
-        load = subprocess.Popen(LOAD, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=alone)
+        load = subprocess.Popen(LOAD, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=alone)
+        # The GPU is busy when the epoch begins, however long the load takes to start. Its few lines fit into the pipe.
+        load.stdout.readline()
+        # The first start of a program, which takes longer, is to be the callback's.
+        if begins:
+            exact.append(sweetspot.measure().start())
     elif hook in STEP_ENDS:
         steps += 1
     if hook in VALIDATES or 0 < last_step == steps:

@@ -74,17 +74,19 @@ class Measure(unittest.TestCase):
     def test_an_epoch_that_ends_with_less_power_has_its_energy(self):
         training = Training(devices=[0], items=None, measures=True)
         for epoch in range(3):
-            exact = sweetspot.measure(devices=[0]).start()
-            training.begin_epoch()
             load = subprocess.Popen(
                 ["sweetspot", "sim-workload", "--network", "resnet50", "--seconds", "60"],
-                stdout=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
                 env={**os.environ, "CUDA_VISIBLE_DEVICES": "0"},
             )
+            # It works, however long it took to start.
+            load.stdout.readline()
+            exact = sweetspot.measure(devices=[0]).start()
+            training.begin_epoch()
             self.rest(training, 4)
             load.kill()
-            load.wait()
+            load.communicate()
             self.rest(training, 0.5)
             begun = time.monotonic()
             logged = training.end_epoch()
@@ -112,6 +114,7 @@ class Measure(unittest.TestCase):
             logged = training.end_epoch()
             waited.append(time.monotonic() - begun)
             self.assertTrue(35 < logged["average_power_w"] < 45, logged)
+            self.assertGreater(logged["energy_error_j"], 0, logged)
         self.assertLess(max(waited[1:]), 0.1, waited)
         training.end_all()
         self.assertEqual(self.counters(), [])

@@ -66,9 +66,11 @@ class EnergySoFar:
         self.take_arrived()
         if not self._measurement.has_result():
             return False
-        energy, time_s = self._measurement.energy_j, self._measurement.time_s
+        energy, time_s, interval = self._measurement.energy_j, self._measurement.time_s, self._measurement.interval95_j
         self._forget_pending()
         self.is_exact = energy is not None and bool(time_s)
+        if interval is not None:
+            self.sensor_error_j = (interval[1] - interval[0]) / 2
         if energy is not None and time_s:
             self._points = [point for point in self._points if point[0] < time_s] + [(time_s, energy)]
         return True
@@ -127,6 +129,8 @@ class EpochEstimates:
         self._incomplete: deque[EnergySoFar] = deque()
         self._complete: EnergySoFar | None = None
         self._lowest_w = self._highest_w = 0.0
+        # The uncertainty of the sensor in the last complete epoch, as a share of its energy.
+        self._sensor_error = 0.0
 
     def estimate(self, so_far: EnergySoFar, passed: float) -> tuple[float, float] | None:
         """The energy of an epoch that took this time, and how far it may be off; None if too much of it is unknown."""
@@ -145,8 +149,9 @@ class EpochEstimates:
             lowest = 0.0
         else:
             return None
+        energy = newest_j + rest_j
         error = max(rest_j - lowest * rest, highest * rest - rest_j, 0.0)
-        return newest_j + rest_j, error + so_far.sensor_error_j
+        return energy, error + max(so_far.sensor_error_j, self._sensor_error * energy)
 
     def await_exact(self, so_far: EnergySoFar) -> None:
         """Keeps an epoch that has ended until its exact energy arrives."""
@@ -167,6 +172,7 @@ class EpochEstimates:
         first = self._complete is None
         self._lowest_w = min(powers) if first else min(self._lowest_w, *powers)
         self._highest_w = max(self._highest_w, *powers)
+        self._sensor_error = epoch.sensor_error_j / epoch.newest[1] if epoch.newest[1] > 0 else 0.0
         self._complete = epoch
 
     def drop_all(self) -> None:

@@ -2,7 +2,7 @@
 
 use super::chart::{AxisKind, Chart, Colour, Dot, Line, LineStyle};
 use super::header::{HEAD, header};
-use super::labels::{Area, CROSSED_GUIDE, CROSSED_SERIES, LabelSpace, Spot};
+use super::labels::{Area, LabelSpace, Spot};
 use super::line_labels::{has_end_label, needs_legend, starts_further_apart};
 use super::palette::Marker;
 use super::scale::Scale;
@@ -223,7 +223,7 @@ impl<'a> Drawing<'a> {
                     [(self.left, y), (self.right, y)]
                 }
             };
-            self.space.avoid_line(ends[0], ends[1], CROSSED_GUIDE);
+            self.space.avoid_line(ends[0], ends[1]);
             let steps = vec![
                 Step::Move(ends[0].0, ends[0].1),
                 Step::Line(ends[1].0, ends[1].1),
@@ -282,12 +282,8 @@ impl<'a> Drawing<'a> {
             // Labels need not know every bend of a line of many points.
             let every = positions.len().div_ceil(80).max(1);
             let coarse: Vec<(f64, f64)> = positions.iter().copied().step_by(every).collect();
-            let cost = match line.style {
-                LineStyle::PointsAndLine => CROSSED_SERIES,
-                _ => CROSSED_GUIDE,
-            };
             for pair in coarse.windows(2) {
-                self.space.avoid_line(pair[0], pair[1], cost);
+                self.space.avoid_line(pair[0], pair[1]);
             }
             self.path(pen, Self::path_through(positions.iter().copied()));
         }

@@ -129,17 +129,15 @@ const DISTANCES: [f64; 7] = [3.0, 8.0, 16.0, 26.0, 40.0, 58.0, 80.0];
 
 /// How bad it is to cover a data point, in pixels of distance.
 const COVERED_POINT: f64 = 30.0;
-/// How bad it is to lie on a guide, in pixels of distance.
-pub const CROSSED_GUIDE: f64 = 22.0;
-/// How bad it is to lie on a line through data, where a label looks like the name of another point.
-pub const CROSSED_SERIES: f64 = 70.0;
+/// How bad it is to lie on a line, in pixels of distance.
+const CROSSED_LINE: f64 = 22.0;
 
 /// The free space of a picture.
 pub struct LabelSpace {
     within: Area,
     taken: Vec<Area>,
     points: Vec<Spot>,
-    segments: Vec<((f64, f64), (f64, f64), f64)>,
+    segments: Vec<((f64, f64), (f64, f64))>,
 }
 
 impl LabelSpace {
@@ -183,9 +181,9 @@ impl LabelSpace {
         self.points.push(spot);
     }
 
-    /// Adds a part of a line, which labels avoid if they can; `cost` says how bad it is to lie on it.
-    pub fn avoid_line(&mut self, from: (f64, f64), to: (f64, f64), cost: f64) {
-        self.segments.push((from, to, cost));
+    /// Adds a part of a line, which labels avoid if they can.
+    pub fn avoid_line(&mut self, from: (f64, f64), to: (f64, f64)) {
+        self.segments.push((from, to));
     }
 
     /// Whether no label is in the area and it does not leave the space.
@@ -274,8 +272,8 @@ impl LabelSpace {
         let points = self.points.iter();
         let points = points.filter(|spot| area.distance(spot.x, spot.y) < spot.radius + 1.0);
         let lines = self.segments.iter();
-        let lines = lines.filter(|(from, to, _)| area.is_crossed(*from, *to));
-        COVERED_POINT * points.count() as f64 + lines.map(|(_, _, cost)| cost).sum::<f64>()
+        let lines = lines.filter(|(from, to)| area.is_crossed(*from, *to));
+        COVERED_POINT * points.count() as f64 + CROSSED_LINE * lines.count() as f64
     }
 }
 

@@ -7,7 +7,7 @@ use crate::figure::chart::{
     AxisKind, Bar, Chart, ChartAxis, Colour, Dot, HeatCell, HeatMap, Line, LineStyle, ReferenceLine,
 };
 use crate::figure::draw::draw;
-use crate::figure::labels::{Area, CROSSED_GUIDE, LabelSpace, Spot};
+use crate::figure::labels::{Area, LabelSpace, Spot};
 use crate::figure::layout::Size;
 use crate::figure::shape::{Shape, TextRole};
 use crate::figure::svg::{escape, inline};
@@ -50,7 +50,7 @@ proptest! {
             space.avoid_point(Spot { x: *x, y: *y, radius: *radius });
         }
         for (from, to) in lines {
-            space.avoid_line(from, to, CROSSED_GUIDE);
+            space.avoid_line(from, to);
         }
         let role = TextRole::Label(Colour(0));
         let mut placed: Vec<Area> = vec![fixed];
