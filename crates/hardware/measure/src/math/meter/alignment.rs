@@ -24,7 +24,7 @@ const EDGE: f64 = 1.5;
 /// The largest probability of averaging times that are longer than a measurement can tell.
 pub(super) const MAX_DOUBT: f64 = 0.02;
 /// The least correlation at which a fit rules out averaging times that are too long for a measurement.
-const MIN_CORRELATION: f64 = 0.95;
+const MIN_CORRELATION: f64 = 0.97;
 /// The range of the fast power's share in the meter's: a supply loses some of it, and one of several supplies gives
 /// only a part.
 const GAINS: (f64, f64) = (0.0, 2.0);

@@ -20,7 +20,13 @@ pub(super) struct Estimate {
 impl Estimate {
     /// An estimate with one delay and averaging time.
     pub fn new(value: f64, variance: f64) -> Self {
-        let half = Z95 * variance.sqrt();
+        Self::with_systematic(value, variance, 0.0)
+    }
+
+    /// An estimate whose error has a part that is not smaller with more values, of this variance: it widens the interval,
+    /// and does not decide between two methods that share it.
+    fn with_systematic(value: f64, variance: f64, systematic: f64) -> Self {
+        let half = Z95 * (variance + systematic).sqrt();
         Self {
             value,
             variance,
@@ -178,9 +184,8 @@ impl Curve<'_> {
             + edges
             + rounding * rounding
             + smear
-            + of_gain
             + (spread * missing).powi(2);
-        Some(Estimate::new(value, variance))
+        Some(Estimate::with_systematic(value, variance, of_gain))
     }
 }
 
