@@ -101,7 +101,8 @@ impl Wt310 {
                 meter.items = meter.find_items()?;
             }
         }
-        meter.range = meter.power_range()?;
+        // A meter that does not tell its ranges is still a meter.
+        meter.range = meter.power_range().unwrap_or(None);
         meter.command(":STAT:FILT1 FALL")?;
         meter.ask(":STAT:EESR?", Duration::ZERO)?;
         Ok((meter, model))
@@ -189,13 +190,13 @@ impl Wt310 {
 
     /// Asks for the ranges of voltage and current. With automatic ranges the present one is not that of other readings.
     fn power_range(&mut self) -> Result<Option<Watts>, Problem> {
-        for question in [":VOLT:AUTO?", ":CURR:AUTO?"] {
+        for question in [":INP:VOLT:AUTO?", ":INP:CURR:AUTO?"] {
             let answer = self.ask(question, Duration::ZERO)?.to_uppercase();
             if !matches!(answer.as_str(), "0" | "OFF") {
                 return Ok(None);
             }
         }
-        let power = self.number(":VOLT:RANG?")? * self.number(":CURR:RANG?")?;
+        let power = self.number(":INP:VOLT:RANG?")? * self.number(":INP:CURR:RANG?")?;
         Ok(Some(Watts::new(power)).filter(|range| range.get() > 0.0 && range.is_finite()))
     }
 

@@ -61,7 +61,7 @@ pub(super) fn find(client: &Client, url: &str, channel: u32) -> Result<(Page, St
     }
     let shown: Vec<String> = found
         .iter()
-        .map(|one| format!("{} ({:.0})", one.name, one.watts))
+        .map(|one| format!("{} ({:.0} W)", one.name, one.watts.get()))
         .collect();
     let shown = shown.join(", ");
     let largest = found

@@ -220,8 +220,8 @@ fn fixed_ranges_give_the_error_and_automatic_ones_do_not() {
         (Ratio::new(0.002), Watts::ZERO)
     );
     let line = Line::new(unsteady(), Vec::new());
-    line.ask(":VOLT:RANG 300");
-    line.ask(":CURR:RANG 20");
+    line.ask(":INP:VOLT:RANG 300");
+    line.ask(":INP:CURR:RANG 20");
     let fixed = line.connect(Purpose::Measure);
     let found = fixed.properties(known, false);
     // 0.05 % of 6 kW.

@@ -61,7 +61,7 @@ impl Transport for Scripted {
         Ok(match self.question.as_str() {
             "*IDN?" => format!("YOKOGAWA,{},C2123,F1.01", self.model),
             ":STAT:ERR?" => "0,\"No error\"".to_owned(),
-            ":VOLT:AUTO?" => "1".to_owned(),
+            ":INP:VOLT:AUTO?" => "1".to_owned(),
             ":INTEG:STAT?" => "RES".to_owned(),
             ":STAT:EESR?" => {
                 self.seen = self.updates();

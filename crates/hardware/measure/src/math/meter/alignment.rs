@@ -23,6 +23,8 @@ const MIN_SAMPLES: usize = 6;
 const EDGE: f64 = 1.5;
 /// The largest probability of averaging times that are longer than a measurement can tell.
 pub(super) const MAX_DOUBT: f64 = 0.02;
+/// The shortest run in which the averaging time of a meter can be told at all, in longest averaging times.
+const SHORTEST: f64 = 0.25;
 /// The least correlation at which a fit rules out averaging times that are too long for a measurement.
 const MIN_CORRELATION: f64 = 0.97;
 /// The range of the fast power's share in the meter's: a supply loses some of it, and one of several supplies gives
@@ -193,7 +195,8 @@ fn weigh(mut rated: Vec<Candidate>, known: &KnownTimes, length: f64) -> Candidat
     let best = rated.iter().max_by(|a, b| a.weight.total_cmp(&b.weight));
     let fits_well = best.is_some_and(|best| best.correlation >= MIN_CORRELATION);
     let longest = known.longest_window();
-    let doubt = match known.is_long(longest) && length < EDGE * longest && !fits_well {
+    let is_unclear = length < SHORTEST * longest || length < EDGE * longest && !fits_well;
+    let doubt = match known.is_long(longest) && is_unclear {
         true => 1.0,
         false => doubt,
     };
