@@ -36,6 +36,8 @@ pub struct MeterProperties {
     pub period: Seconds,
     /// The time over which each value of power is averaged; `None` if unknown.
     pub window: Option<Seconds>,
+    /// The longest averaging time that this kind of meter may have, where `window` is unknown.
+    pub max_window: Seconds,
     /// The longest time that the meter is expected to take from the end of its averaging until a value can be read.
     pub max_delay: Seconds,
     /// The smallest step of the power that the meter shows.
@@ -53,6 +55,8 @@ pub struct MeterProperties {
 pub struct MeterTrace {
     /// The name of the channel, as the user wrote it.
     pub name: String,
+    /// The model of the meter, or which part of the machine it measures.
+    pub model: String,
     /// The known properties of the meter.
     pub properties: MeterProperties,
     /// The readings in order of time.
@@ -69,6 +73,9 @@ pub trait Meter: Device + Send {
     /// The readings of each channel that are stored. Readings before `forget` are then removed. The energy of the meter is the
     /// sum of the energies of its channels.
     fn traces(&mut self, forget: Option<Moment>) -> Vec<MeterTrace>;
+
+    /// The properties of each channel, and the moment of its newest reading; `None` without one.
+    fn newest(&self) -> Vec<(MeterProperties, Option<Moment>)>;
 
     /// Why the meter gives no readings at present; `None` if it does.
     fn problem(&self) -> Option<String>;

@@ -83,6 +83,14 @@ impl HostPart {
         &self.zone
     }
 
+    /// How this channel of hwmon is named as a meter, such as `hwmon:ina219:0-0040/power1`; `None` for other parts.
+    pub fn probe_spec(&self) -> Option<String> {
+        let channel = self.zone.rsplit('/').next()?;
+        let id = self.descriptor.id.as_str();
+        let chip = id.strip_prefix(crate::hwmon::PREFIX)?.rsplit_once(':')?.0;
+        Some(format!("{}{chip}/{channel}", crate::hwmon::PREFIX))
+    }
+
     /// Whether this user may change the power cap; `None` if the part has none.
     pub fn may_set_cap(&self) -> Option<bool> {
         let cap = self.cap.as_ref()?;

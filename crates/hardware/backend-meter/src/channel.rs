@@ -9,6 +9,15 @@ use sweetspot_quantity::Seconds;
 
 use crate::error::{MeterError, Problem};
 
+/// What a meter is opened for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// To measure with it: it is set as the measurement needs.
+    Measure,
+    /// To look at it: none of its settings is changed.
+    Observe,
+}
+
 /// A connection from which readings come.
 pub(crate) trait Source: Send {
     /// Reads once. A meter that is followed in step with its updates waits here for the next one.
@@ -16,6 +25,11 @@ pub(crate) trait Source: Send {
 
     /// The time between two reads; `None` if [`Source::read`] itself waits.
     fn interval(&self) -> Option<Seconds>;
+
+    /// The properties of the meter, with what the connection has found out.
+    fn properties(&self, known: MeterProperties, _is_accuracy_given: bool) -> MeterProperties {
+        known
+    }
 
     /// Why a reading without power and energy, or without power although the meter shows power, is invalid.
     fn invalid_reason(&self) -> &'static str {
@@ -40,10 +54,11 @@ pub(crate) struct Log {
 }
 
 impl Log {
-    pub fn new(name: &str, properties: MeterProperties, now: Moment) -> Self {
+    pub fn new(name: &str, model: &str, properties: MeterProperties, now: Moment) -> Self {
         Self {
             trace: MeterTrace {
                 name: name.to_owned(),
+                model: model.to_owned(),
                 properties,
                 readings: Vec::new(),
                 gaps: Vec::new(),
@@ -139,12 +154,13 @@ impl Channel {
     /// the meter's model.
     pub fn open(
         name: &str,
-        properties: MeterProperties,
+        (known, is_accuracy_given): (MeterProperties, bool),
         connect: Connect,
         clock: Arc<dyn Clock>,
     ) -> Result<(Self, String), MeterError> {
         let (mut source, model) = connect().map_err(|problem| problem.of(name))?;
-        let mut log = Log::new(name, properties, clock.now());
+        let properties = source.properties(known, is_accuracy_given);
+        let mut log = Log::new(name, &model, properties, clock.now());
         let first = source
             .read(clock.as_ref())
             .map_err(|problem| problem.of(name))?;
@@ -183,6 +199,14 @@ impl Channel {
     /// The newest reading.
     pub fn newest(&self) -> Option<MeterReading> {
         self.with_log(|log| log.trace.readings.last().copied())
+    }
+
+    /// The properties of the meter, and the moment of the newest reading.
+    pub fn newest_moment(&self) -> (MeterProperties, Option<Moment>) {
+        self.with_log(|log| {
+            let newest = log.trace.readings.last().map(|reading| reading.at);
+            (log.trace.properties, newest)
+        })
     }
 
     /// Why there are no readings at present.

@@ -1,5 +1,6 @@
 //! Meters that are read over HTTP: one client, and for each kind of meter where its values are.
 
+mod explain;
 mod prometheus;
 mod redfish;
 mod remote;
@@ -17,11 +18,14 @@ use crate::channel::Source;
 use crate::config::MeterSettings;
 use crate::error::{Problem, excerpt};
 use crate::spec::HttpKind;
+use explain::explain;
 
 /// The longest wait for an answer; controllers of servers take seconds.
 const ANSWER_TIME: Duration = Duration::from_secs(5);
 /// The largest answer that is read.
 const MAX_ANSWER: u64 = 4 << 20;
+/// How the problem of a page that the meter cannot show begins.
+const HTTP_STATUS: &str = "it answers with HTTP status";
 /// The largest accepted file of certificates.
 const MAX_CERTIFICATES: u64 = 1 << 20;
 
@@ -166,9 +170,7 @@ impl Client {
             401 | 403 => return Err(self.explain_refusal(answer.headers().get("www-authenticate"))),
             404 | 405 | 501 => return Ok(None),
             status => {
-                return Err(Problem::Failed(format!(
-                    "it answers with HTTP status {status}"
-                )));
+                return Err(Problem::Failed(format!("{HTTP_STATUS} {status}")));
             }
         }
         let body = answer
@@ -177,6 +179,14 @@ impl Client {
             .limit(MAX_ANSWER)
             .read_to_string();
         body.map(Some).map_err(|error| explain(&error))
+    }
+
+    /// Reads a page of JSON; `None` if the meter has no such page, or answers that it cannot show it.
+    fn get_json_if_shown(&self, url: &str) -> Result<Option<Value>, Problem> {
+        match self.get_json(url) {
+            Err(Problem::Failed(text)) if text.starts_with(HTTP_STATUS) => Ok(None),
+            document => document,
+        }
     }
 
     /// Reads a page of JSON; `None` if the meter has no such page.
@@ -206,39 +216,6 @@ impl Client {
             None => "it wants a password: name it in meters.toml, with user = \"NAME\" and password-file = \"FILE\" or password-env = \"VARIABLE\"".to_owned(),
         })
     }
-}
-
-/// Explains why a request failed.
-fn explain(error: &ureq::Error) -> Problem {
-    let text = error.to_string();
-    let lower = text.to_lowercase();
-    // What `openssl req -x509` makes unless it is asked for a server's certificate.
-    if lower.contains("causedasendentity") {
-        return Problem::Refused(
-            "its certificate is that of an authority (CA:TRUE), which a server must not use: make one with `openssl req -x509 -addext basicConstraints=critical,CA:FALSE ...` and name it as ca-file in meters.toml, or write insecure = true if you trust the network".to_owned(),
-        );
-    }
-    if lower.contains("certificate")
-        || lower.contains("unknownissuer")
-        || lower.contains("unknown issuer")
-    {
-        return Problem::Refused(format!(
-            "its certificate is not signed by a known authority ({}): in meters.toml, write ca-file = \"FILE\" with the certificate that signed it, or insecure = true if you trust the network",
-            excerpt(&text)
-        ));
-    }
-    Problem::Failed(match error {
-        ureq::Error::Timeout(_) => format!("it did not answer within {} s", ANSWER_TIME.as_secs()),
-        ureq::Error::HostNotFound => "its address is unknown: check its name".to_owned(),
-        _ if lower.contains("failed to lookup address") => {
-            "its address is unknown: check its name".to_owned()
-        }
-        ureq::Error::BodyExceedsLimit(_) => "its answer is too large".to_owned(),
-        ureq::Error::Io(error) if error.kind() == std::io::ErrorKind::ConnectionRefused => {
-            "it refuses the connection: check its address and port".to_owned()
-        }
-        _ => format!("it cannot be read ({})", excerpt(&text)),
-    })
 }
 
 /// Reads the certificates of a PEM file.
@@ -299,3 +276,5 @@ fn base64(bytes: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tls_tests;

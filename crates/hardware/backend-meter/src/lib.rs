@@ -8,8 +8,8 @@
 //! Promises: every reading has the time span in which it appeared, on the machine's monotonic clock, never on the
 //! meter's; an invalid sample (over-range) is a gap with its reason and never a number; what a meter answers is bounded in
 //! size and time; a password never comes from a command line and never appears in a message.
-//! Left to others: the energy of a time span (`measure`), what is done with it. A meter has no settings, so nothing is
-//! written to it beyond what makes it answer.
+//! Left to others: the energy of a time span (`measure`), what is done with it. A meter is set only as
+//! far as a measurement needs it ([`Purpose`]), and an integration that runs on it is never ended.
 
 #![cfg_attr(
     not(test),
@@ -21,6 +21,7 @@ mod config;
 mod detect;
 mod error;
 mod http;
+mod hwmon;
 mod line;
 mod properties;
 mod read;
@@ -28,6 +29,7 @@ mod spec;
 mod transport;
 mod wt310;
 
+pub use channel::Purpose;
 pub use config::{MeterSettings, MetersFile, meters_path};
 pub use detect::{open_meter, resolve_meters};
 pub use error::MeterError;

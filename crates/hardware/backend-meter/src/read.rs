@@ -17,15 +17,12 @@ pub struct MeterDevice {
 
 impl MeterDevice {
     /// Describes a meter by what its channels have shown.
-    pub(crate) fn new(
-        name: &str,
-        models: &[String],
-        channels: Vec<(Channel, MeterProperties)>,
-    ) -> Self {
+    pub(crate) fn new(name: &str, models: &[String], channels: Vec<Channel>) -> Self {
+        let known = |channel: &Channel| channel.newest_moment().0;
         let slowest =
             channels
                 .iter()
-                .map(|(_, known)| known.period)
+                .map(|channel| known(channel).period)
                 .fold(None, |slowest, period| {
                     Some(
                         slowest.map_or(period, |slowest: sweetspot_quantity::Seconds| {
@@ -33,8 +30,7 @@ impl MeterDevice {
                         }),
                     )
                 });
-        let window = channels.first().and_then(|(_, known)| known.window);
-        let channels: Vec<Channel> = channels.into_iter().map(|(channel, _)| channel).collect();
+        let window = channels.first().and_then(|channel| known(channel).window);
         let all_have = |value: fn(MeterReading) -> bool| {
             channels
                 .iter()
@@ -130,6 +126,10 @@ impl Meter for MeterDevice {
             .iter()
             .map(|channel| channel.trace(forget))
             .collect()
+    }
+
+    fn newest(&self) -> Vec<(MeterProperties, Option<Moment>)> {
+        self.channels.iter().map(Channel::newest_moment).collect()
     }
 
     fn problem(&self) -> Option<String> {

@@ -39,12 +39,14 @@ pub enum Spec {
     Wt310(Target),
     /// A meter that is read over HTTP, by its kind and URL.
     Http(HttpKind, String),
+    /// A power or energy channel that the kernel shows through hwmon: `NAME` or `NAME/CHANNEL`.
+    Hwmon(String),
     /// A meter that sends lines of text; `pattern` in meters.toml says what they mean.
     Line(Target),
 }
 
 /// The forms of a spec, for messages.
-const FORMS: &str = "wt310:/dev/usbtmc0, wt310:/dev/ttyUSB0, wt310:tcp://HOST:PORT, shelly:http://ADDRESS, tasmota:http://ADDRESS, redfish:https://ADDRESS, prometheus:URL#METRIC, sweetspot://HOST:PORT or a name in meters.toml";
+const FORMS: &str = "wt310:/dev/usbtmc0, wt310:/dev/ttyUSB0, wt310:tcp://HOST:PORT, shelly:http://ADDRESS, tasmota:http://ADDRESS, redfish:https://ADDRESS, prometheus:URL#METRIC, sweetspot://HOST:PORT, hwmon:NAME/CHANNEL or a name in meters.toml";
 
 impl std::str::FromStr for Spec {
     type Err = MeterError;
@@ -55,6 +57,11 @@ impl std::str::FromStr for Spec {
         let http = |kind| Ok(Self::Http(kind, parse_url(kind, address)?));
         match kind {
             "wt310" | "wt310e" => Ok(Self::Wt310(parse_target(address)?)),
+            "hwmon" if address.trim_matches('/').is_empty() => Err(MeterError::Invalid(
+                "the spec `hwmon:` names no chip: `sweetspot devices` lists them, such as hwmon:ina219:0-0040/power1"
+                    .to_owned(),
+            )),
+            "hwmon" => Ok(Self::Hwmon(address.to_owned())),
             "line" => Ok(Self::Line(parse_target(address)?)),
             "shelly" => http(HttpKind::Shelly),
             "tasmota" => http(HttpKind::Tasmota),
@@ -75,6 +82,7 @@ impl std::fmt::Display for Spec {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Wt310(target) => write!(f, "wt310:{target}"),
+            Self::Hwmon(channel) => write!(f, "hwmon:{channel}"),
             Self::Line(target) => write!(f, "line:{target}"),
             Self::Http(HttpKind::Shelly, url) => write!(f, "shelly:{url}"),
             Self::Http(HttpKind::Tasmota, url) => write!(f, "tasmota:{url}"),
@@ -179,6 +187,8 @@ mod tests {
             "wt310:tcp://10.0.0.7:10001",
             "line:/dev/ttyACM0",
             "line:command",
+            "hwmon:power_meter",
+            "hwmon:ina219:0-0040/power1",
             "shelly:http://10.0.0.8",
             "tasmota:http://plug.lan:8080",
             "redfish:https://bmc/redfish/v1/Chassis/1",

@@ -14,6 +14,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags};
 use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
 
+use crate::error::Problem;
 use crate::spec::Target;
 
 /// A connection to a meter that answers line by line. Tests put a scripted meter with a virtual clock in its place.
@@ -49,6 +50,23 @@ pub(crate) fn connect(
         Target::Usbtmc(path) => Box::new(usbtmc::Usbtmc::open(path)?),
         Target::Command => Box::new(Program::start(command)?),
     })
+}
+
+/// Explains why a meter could not be connected.
+pub(crate) fn explain(target: &Target, error: Error) -> Problem {
+    let path = match target {
+        Target::Usbtmc(path) | Target::Serial(path) => path.display(),
+        Target::Tcp(_) | Target::Command => return error.into(),
+    };
+    match (error.kind(), target) {
+        (ErrorKind::NotFound, Target::Usbtmc(_)) => Problem::Failed(format!(
+            "there is no {path}: check with `lsusb` that the meter is connected and on, and load its driver with `modprobe usbtmc`; `ls /dev/usbtmc*` names those that are there"
+        )),
+        (ErrorKind::NotFound, _) => Problem::Failed(format!(
+            "there is no {path}: check that the meter is connected; `ls /dev/ttyUSB* /dev/ttyACM* /dev/ttyS*` names the ports that are there"
+        )),
+        _ => error.into(),
+    }
 }
 
 /// A connection whose bytes come in order and are divided into lines here.
@@ -235,6 +253,17 @@ mod tests {
         assert_eq!(program.receive(Duration::from_secs(5)).unwrap(), "12 W");
         let late = program.receive(Duration::from_millis(5)).unwrap_err();
         assert_eq!(late.kind(), ErrorKind::TimedOut);
+    }
+
+    #[test]
+    fn a_device_that_is_not_there_is_explained() {
+        let target = Target::Usbtmc("/dev/usbtmc97".into());
+        let error = connect(&target, None, &[]).err().unwrap();
+        let text = explain(&target, error).text().to_owned();
+        assert!(
+            text.starts_with("there is no /dev/usbtmc97: check with `lsusb`"),
+            "{text}"
+        );
     }
 
     #[test]

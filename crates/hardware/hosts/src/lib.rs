@@ -12,6 +12,7 @@ use std::ffi::OsStr;
 pub use sweetspot_backend_host::{
     CAP_FIX, DEFAULT_ROOT, ENERGY_FIX, HostPart, HostTree, SensorAccess,
 };
+use sweetspot_backend_meter::Purpose;
 pub use sweetspot_backend_meter::{MeterError, MetersFile, meters_path};
 use sweetspot_backend_nvml::Nvml;
 use sweetspot_device::{ControllableDevice, DeviceId, Host, HostError, Meter, OpenError};
@@ -39,10 +40,21 @@ pub fn open_host_tree() -> HostTree {
 /// Opens meters by their names in the user's `meters.toml`, or by what they are (`wt310:/dev/usbtmc0`). All of them are
 /// checked before the first is opened.
 pub fn open_meters(texts: &[String]) -> Result<Vec<Box<dyn Meter>>, MeterError> {
+    open_meters_for(texts, Purpose::Measure)
+}
+
+/// Opens meters to look at them: none of their settings is changed.
+pub fn observe_meters(texts: &[String]) -> Result<Vec<Box<dyn Meter>>, MeterError> {
+    open_meters_for(texts, Purpose::Observe)
+}
+
+fn open_meters_for(texts: &[String], purpose: Purpose) -> Result<Vec<Box<dyn Meter>>, MeterError> {
     let file = MetersFile::load()?;
     sweetspot_backend_meter::resolve_meters(texts, &file)?;
     let open = |text: &String| -> Result<Box<dyn Meter>, MeterError> {
-        Ok(Box::new(sweetspot_backend_meter::open_meter(text, &file)?))
+        Ok(Box::new(sweetspot_backend_meter::open_meter(
+            text, &file, purpose,
+        )?))
     };
     texts.iter().map(open).collect()
 }

@@ -11,9 +11,13 @@ pub fn example(name: &str) -> String {
 
 /// Runs a script on a simulated node with meters; `$S` is the program.
 pub fn on_node(folder: &Path, more: &[&str], script: &str) -> std::process::Output {
+    on_node_with("--meters", folder, more, script)
+}
+
+fn on_node_with(meters: &str, folder: &Path, more: &[&str], script: &str) -> std::process::Output {
     let node = example("my_node.toml");
     let script = format!("S={}; {script}", env!("CARGO_BIN_EXE_sweetspot"));
-    let mut args = vec!["simulate", "--node", &node, "--meters"];
+    let mut args = vec!["simulate", "--node", &node, meters];
     args.extend(more);
     args.extend(["--", "sh", "-c", &script]);
     sweetspot(folder, &args)
@@ -175,4 +179,106 @@ fn devices_without_a_gpu_driver_lists_meters_and_packages() {
     assert!(document.get("driver").is_none());
     assert!(!document["host"].as_array().unwrap().is_empty());
     assert!(!document["meters"].as_array().unwrap().is_empty());
+}
+
+/// Reads a document that a script has written.
+fn document(folder: &Path, name: &str, shown: &str) -> serde_json::Value {
+    let written = std::fs::read_to_string(folder.join(name)).expect(shown);
+    serde_json::from_str(&written).unwrap()
+}
+
+/// The other meters of a node: a serial line, a probe on each GPU's wires, the meter of the firmware.
+#[test]
+fn a_serial_line_and_the_probes_of_the_board_are_meters() {
+    let folder = tempfile::tempdir().unwrap();
+    let workload = example("my_workload.toml");
+    let rails: String = (0..4)
+        .map(|gpu| format!(" --meter hwmon:ina228:0-004{gpu}/power1"))
+        .collect();
+    let script = format!(
+        "$S sim-workload --network {workload} --seconds 40 >load.log 2>&1 & load=$!; sleep 2; \
+         $S measure --meter wall-serial --export-json serial.json -- sleep 5 & serial=$!; \
+         $S measure{rails} --energy-of node --export-json rails.json -- sleep 5 & rails=$!; \
+         $S measure --meter hwmon:power_meter --export-json board.json -- sleep 5 & board=$!; \
+         $S devices --export-json devices.json; wait $serial $rails $board; $S measure --meter hwmon:ina228 -- true; kill $load"
+    );
+    let output = on_node_with("--meters=wt310-serial", folder.path(), &[], &script);
+    let shown = text(&output.stdout) + &text(&output.stderr);
+    let energy = |name: &str| {
+        let document = document(folder.path(), name, &shown);
+        document["node"]["energy_j"].as_f64().expect(&shown)
+    };
+    // Both are at the wall, in the same seconds.
+    let (serial, board) = (energy("serial.json"), energy("board.json"));
+    assert!(
+        (board / serial - 1.0).abs() < 0.05,
+        "{board} {serial}: {shown}"
+    );
+    let rails = energy("rails.json");
+    assert!(
+        rails > 0.2 * serial && rails < serial,
+        "{rails} {serial}: {shown}"
+    );
+    let host = document(folder.path(), "devices.json", &shown)["host"].clone();
+    let specs: Vec<&str> = host
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|part| part["meter"].as_str())
+        .collect();
+    assert!(
+        specs.contains(&"hwmon:power_meter:ACPI000D:00/power1"),
+        "{specs:?}"
+    );
+    assert!(specs.contains(&"hwmon:ina228:0-0040/power1"), "{specs:?}");
+    assert!(shown.contains("hwmon has several such channels"), "{shown}");
+}
+
+#[test]
+fn a_meter_that_stops_gives_no_energy_of_the_node() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = "$S measure --meter plug --export-json plug.json -- sleep 4; echo code $?";
+    let output = on_node(folder.path(), &["--meter-fault", "shelly=silent@8"], script);
+    let shown = text(&output.stdout) + &text(&output.stderr);
+    let node = document(folder.path(), "plug.json", &shown)["node"].clone();
+    for absent in ["energy_j", "average_power_w", "gpu_share"] {
+        assert!(node.get(absent).is_none(), "{absent}: {node}");
+    }
+    let problem = node["problem"].as_str().unwrap();
+    assert!(problem.contains("plug"), "{problem}");
+    assert!(shown.contains("code 1"), "{shown}");
+}
+
+#[test]
+fn a_controller_that_averages_a_minute_refuses_a_short_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let workload = example("my_workload.toml");
+    let script = format!(
+        "$S measure --meter bmc-old --export-json bmc.json -- $S sim-workload --network {workload} --seconds 5"
+    );
+    let output = on_node_with("--meters=redfish-old", folder.path(), &[], &script);
+    let shown = text(&output.stdout) + &text(&output.stderr);
+    let node = document(folder.path(), "bmc.json", &shown)["node"].clone();
+    assert!(node.get("energy_j").is_none(), "{node}");
+    let problem = node["problem"].as_str().unwrap();
+    assert!(
+        problem.contains("may be a mean over up to 60 s"),
+        "{problem}"
+    );
+    assert!(problem.contains("measure for 90 s or longer"), "{problem}");
+}
+
+#[test]
+fn samples_over_the_range_are_named_and_the_energy_is_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = "$S measure --meter wall --export-json wall.json -- sleep 4";
+    let fault = ["--meter-fault", "wt310=over-range@60"];
+    let output = on_node(folder.path(), &fault, script);
+    let shown = text(&output.stdout) + &text(&output.stderr);
+    let node = document(folder.path(), "wall.json", &shown)["node"].clone();
+    assert!(node["energy_j"].as_f64().unwrap() > 0.0, "{node}");
+    assert!(
+        shown.contains("the power was over the meter's range"),
+        "{shown}"
+    );
 }

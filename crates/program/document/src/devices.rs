@@ -67,6 +67,9 @@ pub struct HostPart {
     pub kind: HostPartKind,
     /// The name of the zone or channel in the kernel.
     pub zone: String,
+    /// How a probe is named as a meter (`--meter`); absent for other parts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub meter: Option<String>,
     /// The package that the part lies in, whose energy includes it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parent: Option<String>,

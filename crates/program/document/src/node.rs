@@ -42,7 +42,10 @@ pub struct NodeEnergy {
 pub struct MeterEnergy {
     /// The name of the meter, or what it is, as the user wrote it.
     pub name: String,
-    /// The energy; its interval allows for the meter's accuracy, delay and averaging.
+    /// The model of the meter, or which part of the machine it measures, such as a chassis of its controller.
+    pub model: String,
+    /// The energy in the part of the window that the readings cover; its interval allows for the meter's accuracy, delay
+    /// and averaging.
     #[serde(flatten)]
     pub energy: TotalEnergy,
     /// How the energy was computed: `meter samples` or `meter counter`.

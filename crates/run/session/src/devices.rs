@@ -46,6 +46,8 @@ pub struct HostPartReport {
     pub descriptor: Descriptor,
     /// The name of the zone or channel in the kernel.
     pub zone: String,
+    /// How a probe is named as a meter; `None` for other parts.
+    pub meter: Option<String>,
     /// The value of each sensor, or why it cannot be read.
     pub sensors: Vec<(SensorKind, Result<Amount, String>)>,
     /// What this user can do about a sensor that may not be read; `None` if all can be read.
@@ -75,6 +77,7 @@ fn report_part(mut part: HostPart) -> HostPartReport {
     let limits = has_cap.then(|| part.power_limits().map_err(|error| error.to_string()));
     HostPartReport {
         zone: part.zone().to_owned(),
+        meter: part.probe_spec(),
         sensors,
         remedy: part.is_denied().then_some(ENERGY_FIX),
         limits,

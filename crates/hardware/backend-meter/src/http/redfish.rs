@@ -18,41 +18,121 @@ pub(super) struct Page {
     energy: Option<&'static str>,
 }
 
-/// Finds the page of a controller, or of the chassis that the URL names, that shows power.
+/// A chassis that shows power.
+struct Found {
+    page: Page,
+    /// The last part of its address.
+    name: String,
+    url: String,
+    watts: Watts,
+}
+
+/// The types of chassis that are parts of a machine (DSP0268, ChassisType).
+const PARTS: [&str; 7] = [
+    "Component",
+    "Module",
+    "Card",
+    "Cartridge",
+    "Zone",
+    "StorageEnclosure",
+    "Drawer",
+];
+
+/// Finds the page of a controller, or of the chassis that the URL names, that shows power. Where several chassis do, the
+/// machine's own is that which is neither within another one nor a part by its type; if that does not leave one of them,
+/// the user must name it.
 pub(super) fn find(client: &Client, url: &str, channel: u32) -> Result<(Page, String), Problem> {
     let root = url.split_once("/redfish").map_or(url, |(root, _)| root);
-    let chassis = match url.contains("/Chassis/") {
+    let is_named = url.contains("/Chassis/");
+    let chassis = match is_named {
         true => vec![url.to_owned()],
         false => list_chassis(client, root)?,
     };
-    for chassis in &chassis {
-        let pages = [
-            Page {
-                url: format!("{chassis}/EnvironmentMetrics"),
-                power: "/PowerWatts/Reading".to_owned(),
-                energy: Some("/EnergykWh/Reading"),
-            },
-            Page {
-                url: format!("{chassis}/Power"),
-                power: format!("/PowerControl/{channel}/PowerConsumedWatts"),
-                energy: None,
-            },
-        ];
-        for page in pages {
-            let document = client.get_json(&page.url)?;
-            if let Some(values) = document.map(|document| page.values(&document))
-                && values.is_ok()
-            {
-                let name = chassis.rsplit('/').next().unwrap_or_default();
-                let model = format!("Redfish chassis {name}");
-                return Ok((page, model));
+    let mut found: Vec<Found> = Vec::new();
+    for url in &chassis {
+        found.extend(find_page(client, url, channel)?);
+    }
+    if found.is_empty() {
+        return Err(Problem::Refused(match chassis.len() {
+            0 => "it lists no chassis".to_owned(),
+            _ if is_named => "the chassis in its address shows no power".to_owned(),
+            _ => "none of its chassis shows its power: name one in the address, such as redfish:https://ADDRESS/redfish/v1/Chassis/1".to_owned(),
+        }));
+    }
+    let shown: Vec<String> = found
+        .iter()
+        .map(|one| format!("{} ({:.0} W)", one.name, one.watts.get()))
+        .collect();
+    let shown = shown.join(", ");
+    let largest = found
+        .iter()
+        .max_by(|a, b| a.watts.get().total_cmp(&b.watts.get()));
+    let example = largest.map_or_else(String::new, |one| one.url.clone());
+    let several = found.len() > 1;
+    if several {
+        let mut own = Vec::new();
+        for one in found {
+            if is_whole_machine(client, &one.url)? {
+                own.push(one);
             }
         }
+        found = own;
     }
-    Err(Problem::Refused(match chassis.len() {
-        0 => "it lists no chassis".to_owned(),
-        _ => "none of its chassis shows its power: name one in the address, such as redfish:https://ADDRESS/redfish/v1/Chassis/1".to_owned(),
-    }))
+    match <[Found; 1]>::try_from(found) {
+        Ok([one]) => {
+            let model = match several {
+                true => format!(
+                    "Redfish chassis {} of those that show power: {shown}",
+                    one.name
+                ),
+                false => format!("Redfish chassis {}", one.name),
+            };
+            Ok((one.page, model))
+        }
+        Err(_) => Err(Problem::Refused(format!(
+            "several of its chassis show power: {shown}; name that of the whole machine in the address, such as redfish:{example}"
+        ))),
+    }
+}
+
+/// Finds the page of a chassis that shows power; `None` if it has none. A page that fails is none.
+fn find_page(client: &Client, chassis: &str, channel: u32) -> Result<Option<Found>, Problem> {
+    let pages = [
+        Page {
+            url: format!("{chassis}/EnvironmentMetrics"),
+            power: "/PowerWatts/Reading".to_owned(),
+            energy: Some("/EnergykWh/Reading"),
+        },
+        Page {
+            url: format!("{chassis}/Power"),
+            power: format!("/PowerControl/{channel}/PowerConsumedWatts"),
+            energy: None,
+        },
+    ];
+    for page in pages {
+        let document = client.get_json_if_shown(&page.url)?;
+        let values = document.and_then(|document| page.values(&document).ok());
+        if let Some(watts) = values.and_then(|values| values.power) {
+            let name = chassis.rsplit('/').next().unwrap_or_default().to_owned();
+            let url = chassis.to_owned();
+            return Ok(Some(Found {
+                page,
+                name,
+                url,
+                watts,
+            }));
+        }
+    }
+    Ok(None)
+}
+
+/// Whether a chassis is neither within another one nor a part by its type.
+fn is_whole_machine(client: &Client, chassis: &str) -> Result<bool, Problem> {
+    let document = client.get_json_if_shown(chassis)?.unwrap_or_default();
+    let kind = document.get("ChassisType").and_then(Value::as_str);
+    let is_part = kind.is_some_and(|kind| PARTS.contains(&kind));
+    let is_within = document.pointer("/Links/ContainedBy/@odata.id").is_some();
+    Ok(!is_part && !is_within)
 }
 
 /// The addresses of the controller's chassis.

@@ -282,3 +282,62 @@ fn a_certificate_of_an_authority_is_explained() {
     };
     assert!(message.contains("CA:FALSE"), "{message}");
 }
+
+const CHASSIS: &str = r#"{"Members":[{"@odata.id":"/redfish/v1/Chassis/Broken"},{"@odata.id":"/redfish/v1/Chassis/HGX_GPU_0"},{"@odata.id":"/redfish/v1/Chassis/Self"}]}"#;
+const GPU_POWER: &str = r#"{"PowerControl":[{"PowerConsumedWatts":75}]}"#;
+const OWN_POWER: &str = r#"{"PowerControl":[{"PowerConsumedWatts":2100}]}"#;
+
+#[test]
+fn redfish_measures_the_chassis_of_the_machine_among_those_of_its_parts() {
+    let none = MeterSettings::default();
+    let (found, model) = read(
+        HttpKind::Redfish,
+        &[
+            ("/redfish/v1/Chassis", 200, CHASSIS),
+            ("/redfish/v1/Chassis/Broken/EnvironmentMetrics", 500, "{}"),
+            ("/redfish/v1/Chassis/Broken/Power", 400, "{}"),
+            (
+                "/redfish/v1/Chassis/HGX_GPU_0",
+                200,
+                r#"{"ChassisType":"Module","Links":{}}"#,
+            ),
+            ("/redfish/v1/Chassis/HGX_GPU_0/Power", 200, GPU_POWER),
+            (
+                "/redfish/v1/Chassis/Self",
+                200,
+                r#"{"ChassisType":"RackMount","Links":{}}"#,
+            ),
+            ("/redfish/v1/Chassis/Self/Power", 200, OWN_POWER),
+        ],
+        &none,
+    )
+    .unwrap();
+    assert_eq!(found, values(2100.0, None));
+    assert_eq!(
+        model,
+        "Redfish chassis Self of those that show power: HGX_GPU_0 (75 W), Self (2100 W)"
+    );
+}
+
+#[test]
+fn redfish_with_several_chassis_that_may_be_the_machine_asks_for_one() {
+    let pages = &[
+        ("/redfish/v1/Chassis", 200, CHASSIS),
+        ("/redfish/v1/Chassis/HGX_GPU_0/Power", 200, GPU_POWER),
+        ("/redfish/v1/Chassis/Self/Power", 200, OWN_POWER),
+    ];
+    let none = MeterSettings::default();
+    let Err(Problem::Refused(text)) = read(HttpKind::Redfish, pages, &none) else {
+        panic!()
+    };
+    assert!(
+        text.contains("HGX_GPU_0 (75 W), Self (2100 W); name that of the whole machine"),
+        "{text}"
+    );
+    let named = format!("{}/redfish/v1/Chassis/Self", serve(pages));
+    let (mut meter, model) =
+        HttpMeter::connect(HttpKind::Redfish, &named, &none, Seconds::new(1.0)).unwrap();
+    let reading = meter.read(&VirtualClock::default()).unwrap();
+    assert_eq!(reading.power, Some(Watts::new(2100.0)));
+    assert_eq!(model, "Redfish chassis Self");
+}

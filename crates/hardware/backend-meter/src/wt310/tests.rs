@@ -61,6 +61,7 @@ impl Transport for Scripted {
         Ok(match self.question.as_str() {
             "*IDN?" => format!("YOKOGAWA,{},C2123,F1.01", self.model),
             ":STAT:ERR?" => "0,\"No error\"".to_owned(),
+            ":INP:VOLT:AUTO?" => "1".to_owned(),
             ":INTEG:STAT?" => "RES".to_owned(),
             ":STAT:EESR?" => {
                 self.seen = self.updates();
@@ -90,7 +91,8 @@ fn connect(
         seen: 0,
         answers: 0,
     };
-    Wt310::start(Box::new(transport), Seconds::new(PERIOD)).map(|(meter, _)| meter)
+    let period = Seconds::new(PERIOD);
+    Wt310::start(Box::new(transport), period, Purpose::Measure).map(|(meter, _)| meter)
 }
 
 /// Reads for ten minutes of virtual time and returns the log.
@@ -100,13 +102,14 @@ fn read_ten_minutes(faults: Vec<(u64, &'static str)>) -> sweetspot_device::Meter
     let properties = MeterProperties {
         period: Seconds::new(PERIOD),
         window: None,
+        max_window: Seconds::ZERO,
         max_delay: Seconds::new(0.05),
         resolution: Watts::new(0.01),
         energy_resolution: None,
         accuracy: Ratio::new(0.001),
         accuracy_offset: Watts::ZERO,
     };
-    let mut log = Log::new("wall", properties, clock.now());
+    let mut log = Log::new("wall", "WT310E", properties, clock.now());
     let mut meter = Some(connect(&clock, &faults, "WT310E").unwrap());
     while clock.now() < Moment::from_nanos(600_000_000_000) {
         match &mut meter {
@@ -193,7 +196,7 @@ fn another_model_is_refused() {
 
 #[test]
 fn values_are_parsed_or_refused() {
-    let (power, energy) = parse_values("1.0345E+02,2.5E-01").unwrap();
+    let (power, energy) = parse_values("1.0345E+02,2.5E-01", MEASURED_ITEMS).unwrap();
     assert_eq!(
         (power, energy),
         (Some(Watts::new(103.45)), Some(Joules::new(900.0)))
@@ -204,10 +207,14 @@ fn values_are_parsed_or_refused() {
         ("9.91E+37,1", None),
         ("---,1", None),
     ] {
-        assert_eq!(parse_values(answer).unwrap().0, power, "{answer}");
+        assert_eq!(
+            parse_values(answer, MEASURED_ITEMS).unwrap().0,
+            power,
+            "{answer}"
+        );
     }
     for answer in ["", "12", "a,b", "1,2,3"] {
-        assert!(parse_values(answer).is_err(), "{answer}");
+        assert!(parse_values(answer, MEASURED_ITEMS).is_err(), "{answer}");
     }
     assert_eq!(update_period(Some(Seconds::new(0.3))), Seconds::new(0.25));
 }

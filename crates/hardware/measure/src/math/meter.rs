@@ -7,12 +7,17 @@
 //! the averaging are part of the energy's interval.
 
 mod alignment;
+#[cfg(test)]
+mod averaging_tests;
 mod calibration;
 mod counter;
+mod curve;
 mod energy;
 mod fast_power;
 mod line_fit;
 mod samples;
+#[cfg(test)]
+mod simulated;
 #[cfg(test)]
 mod tests;
 

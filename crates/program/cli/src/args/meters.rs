@@ -12,7 +12,8 @@ pub struct MeterArgs {
 
     /// A power meter of the whole machine, by its name in ~/.config/sweetspot/meters.toml or by what it is:
     /// wt310:/dev/usbtmc0, wt310:tcp://HOST:PORT, shelly:http://ADDRESS, tasmota:http://ADDRESS, redfish:https://ADDRESS,
-    /// prometheus:URL#METRIC, sweetspot://HOST:PORT[/GPU]. Repeat it for a machine with several supplies: their energies are added.
+    /// prometheus:URL#METRIC, sweetspot://HOST:PORT[/GPU], hwmon:NAME[/CHANNEL]. Repeat it for a machine with several supplies:
+    /// their energies are added.
     #[arg(long, value_name = "SPEC|NAME")]
     pub meter: Vec<String>,
 

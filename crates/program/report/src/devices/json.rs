@@ -40,6 +40,7 @@ fn host_part(report: &HostPartReport) -> document::HostPart {
             }
         },
         zone: report.zone.clone(),
+        meter: report.meter.clone(),
         parent: descriptor.parent.as_ref().map(ToString::to_string),
         is_host_energy: descriptor.kind.is_host_energy(),
         sensors: sensors

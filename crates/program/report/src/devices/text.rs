@@ -140,6 +140,20 @@ fn host_text(host: &[HostPartReport]) -> Vec<Text> {
     remedies.sort();
     remedies.dedup();
     let mut texts = vec![lines, rows.into()];
+    let mut meters = host
+        .iter()
+        .filter_map(|part| part.meter.as_deref())
+        .peekable();
+    if meters.peek().is_some() {
+        let mut lines = Text::from(Line::with_role_of(
+            Role::Heading,
+            "Probes as meters: name one with --meter",
+        ));
+        for meter in meters {
+            lines += format!("  {meter}");
+        }
+        texts.push(lines);
+    }
     texts.extend(remedies.into_iter().map(Text::from));
     texts
 }

@@ -63,8 +63,8 @@ pub fn measurement_csv(measurement: &Measurement) -> Result<String, csv::Error> 
             .as_ref()
             .map(|host| ("host", host.energy, "counter".to_owned()));
         let node = run.node.as_ref().map(|node| match node {
-            Ok(node) => ("node", Some(node.energy), node.method()),
-            Err(_) => ("node", None, String::new()),
+            Ok(node) if node.energy.is_ok() => ("node", node.energy.clone().ok(), node.method()),
+            _ => ("node", None, String::new()),
         });
         for (label, energy, method) in host.into_iter().chain(node) {
             let known = energy.map(|energy| (energy.value, energy.interval95));

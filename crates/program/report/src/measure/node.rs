@@ -17,14 +17,17 @@ fn entry(value: Joules, (low, high): (Joules, Joules)) -> TotalEntry {
 /// Makes the entry of the whole machine.
 pub(crate) fn node_json(node: &Result<NodeEnergy, String>, time: Seconds) -> document::NodeEnergy {
     match node {
-        Ok(node) => document::NodeEnergy {
-            energy: Some(entry(node.energy.value, node.energy.interval95)),
-            average_power_w: Some((node.energy.value / time).get()),
-            method: Some(node.method()),
-            gpu_share: node.gpu_share.map(|share| share.get()),
-            meters: node.meters.iter().map(meter_json).collect(),
-            problem: None,
-        },
+        Ok(node) => {
+            let known = node.energy.as_ref().ok();
+            document::NodeEnergy {
+                energy: known.map(|known| entry(known.value, known.interval95)),
+                average_power_w: known.map(|known| (known.value / time).get()),
+                method: known.map(|_| node.method()),
+                gpu_share: node.gpu_share.map(|share| share.get()),
+                meters: node.meters.iter().map(meter_json).collect(),
+                problem: node.energy.as_ref().err().cloned(),
+            }
+        }
         Err(problem) => document::NodeEnergy {
             energy: None,
             average_power_w: None,
@@ -41,6 +44,7 @@ fn meter_json(meter: &MeterEnergy) -> document::MeterEnergy {
     let found = meter.alignment;
     document::MeterEnergy {
         name: meter.name.clone(),
+        model: meter.model.clone(),
         energy: entry(meter.value, meter.interval95),
         method: meter.method.to_string(),
         delay_s: found.map(|found| found.delay.get()),

@@ -167,10 +167,11 @@ fn devices(run: &RunMeasurement) -> Table {
     }
     if let Some(node) = &run.node {
         let node = node.as_ref().ok();
-        let method = node.map_or_else(unknown, |node| node.method());
+        let known = node.and_then(|node| Some((node, node.energy.as_ref().ok()?)));
+        let method = known.map_or_else(unknown, |(node, _)| node.method());
         rows.push(whole_row(
             "node (whole machine)",
-            node.map(|node| &node.energy),
+            known.map(|(_, energy)| energy),
             run,
             &method,
         ));

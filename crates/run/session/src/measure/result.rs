@@ -177,7 +177,7 @@ impl RunMeasurement {
     /// The energy that counts: that of the GPUs or of the whole machine; `None` if it is unknown.
     pub fn counted_energy(&self) -> Option<TotalEnergy> {
         match self.energy_of {
-            EnergyOf::Node => self.known_node().map(|node| node.energy),
+            EnergyOf::Node => self.known_node()?.energy.clone().ok(),
             _ => self.energy,
         }
     }
@@ -185,7 +185,7 @@ impl RunMeasurement {
     /// The energy of the whole machine, if it is known for the whole window.
     pub fn known_node(&self) -> Option<&NodeEnergy> {
         let node = self.node.as_ref()?.as_ref().ok()?;
-        node.is_whole(&self.window).then_some(node)
+        node.energy.is_ok().then_some(node)
     }
 
     /// Whether the command succeeded: it exited with code 0.

@@ -2,7 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use sweetspot_device::{Amount, Clock, Meter, MeterTrace, Moment, MonotonicClock, SensorKind};
+use sweetspot_device::{
+    Amount, Clock, Meter, MeterProperties, MeterTrace, Moment, MonotonicClock, SensorKind,
+};
 use sweetspot_hosts::open_meters;
 use sweetspot_measure::DeviceRecording;
 use sweetspot_measure::math::Span;
@@ -15,13 +17,17 @@ use crate::measure::TotalEnergy;
 /// The energy of the whole machine in a time span.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NodeEnergy {
-    /// The energy of all meters together.
-    pub energy: TotalEnergy,
-    /// The energy of each channel of each meter.
+    /// The energy of all meters together; the error says why it is unknown: a meter's readings do not cover the whole
+    /// span, and a part of its energy is not that of the machine.
+    pub energy: Result<TotalEnergy, String>,
+    /// The energy of each channel of each meter, in the part of the span that its readings cover.
     pub meters: Vec<MeterEnergy>,
-    /// The share of the GPUs' energy in it; `None` if theirs is unknown.
+    /// The share of the GPUs' energy in it; `None` if one of both is unknown.
     pub gpu_share: Option<Ratio>,
 }
+
+/// The longest part of a span that a meter's readings may leave out.
+const MAX_UNCOVERED: Seconds = Seconds::new(0.05);
 
 impl NodeEnergy {
     /// The method of the energy, in words.
@@ -45,13 +51,7 @@ impl NodeEnergy {
         let mut warnings = Vec::new();
         for meter in &self.meters {
             let name = &meter.name;
-            let covered = meter.covered.length();
-            if window.length() - covered > Seconds::new(0.05) {
-                warnings.push(format!(
-                    "meter {name}: its energy covers only {covered:.2} of the {:.2} that were to be measured",
-                    window.length()
-                ));
-            }
+            warnings.extend(uncovered(meter, window));
             let gaps = meter
                 .gaps
                 .iter()
@@ -72,13 +72,19 @@ impl NodeEnergy {
         }
         warnings
     }
+}
 
-    /// Whether the readings of all meters cover the whole window.
-    pub fn is_whole(&self, window: &Span) -> bool {
-        let is_whole =
-            |meter: &MeterEnergy| window.length() - meter.covered.length() <= Seconds::new(0.05);
-        self.meters.iter().all(is_whole)
-    }
+/// Says which part of a span the readings of a meter leave out; `None` if they cover it all.
+pub(crate) fn uncovered(meter: &MeterEnergy, window: &Span) -> Option<String> {
+    let covered = meter.covered.length();
+    let missing = window.length() - covered;
+    (missing > MAX_UNCOVERED).then(|| {
+        format!(
+            "meter {}: its readings cover only {covered:.2} of the {:.2} that were to be measured, so that the energy of the whole machine is unknown",
+            meter.name,
+            window.length()
+        )
+    })
 }
 
 /// Meters that are being read, whose energies add up to that of the machine.
@@ -113,14 +119,12 @@ impl NodeMeters {
         while Instant::now() < until {
             let is_shown = self.meters.iter_mut().all(|meter| {
                 let is_failing = meter.problem().is_some();
-                let shown = |trace: &MeterTrace| {
-                    let known = trace.properties;
+                let shown = |(known, newest): &(MeterProperties, Option<Moment>)| {
                     let late = known.max_delay.min(MAX_WAIT) + known.period * 1.5;
-                    let newest = trace.readings.last().map(|reading| reading.at);
                     newest.is_some_and(|newest| newest > moment + late)
                 };
                 let waited = MonotonicClock.now() - moment;
-                (is_failing && waited > Seconds::new(2.0)) || meter.traces(None).iter().all(shown)
+                (is_failing && waited > Seconds::new(2.0)) || meter.newest().iter().all(shown)
             });
             if is_shown {
                 return;
@@ -154,8 +158,8 @@ impl NodeMeters {
 
     /// The time that the slowest meter may take to show a change of power, and the longest time between two values.
     pub fn delay_and_period(&mut self) -> (Seconds, Seconds) {
-        let traces = self.traces(None);
-        let known = traces.iter().map(|trace| &trace.properties);
+        let newest = self.meters.iter().flat_map(|meter| meter.newest());
+        let known = newest.map(|(known, _)| known);
         known.fold((Seconds::ZERO, Seconds::ZERO), |(delay, period), known| {
             let late = known.max_delay + known.period;
             (delay.max(late), period.max(known.period))
@@ -181,11 +185,15 @@ pub(crate) fn node_energy(
         .iter()
         .map(|one| (one.value, one.interval95))
         .collect();
-    let energy = TotalEnergy::sum(&parts);
-    let share = gpus.filter(|_| energy.value.get() > 0.0);
+    let energy = match meters.iter().find_map(|meter| uncovered(meter, window)) {
+        Some(problem) => Err(problem),
+        None => Ok(TotalEnergy::sum(&parts)),
+    };
+    let known = energy.as_ref().ok().zip(gpus);
+    let share = known.filter(|(energy, _)| energy.value.get() > 0.0);
     Ok(NodeEnergy {
+        gpu_share: share.map(|(energy, gpus)| gpus.value / energy.value),
         energy,
-        gpu_share: share.map(|gpus| gpus.value / energy.value),
         meters,
     })
 }

@@ -2,7 +2,9 @@
 
 mod meters;
 mod report;
+#[cfg(test)]
+mod tests;
 
 pub use meters::NodeEnergy;
-pub(crate) use meters::{NodeMeters, node_energy};
+pub(crate) use meters::{NodeMeters, node_energy, uncovered};
 pub use report::{MeterReport, MeterState, meter_reports};

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use sweetspot_device::{Clock, Meter, MonotonicClock, SensorKind};
-use sweetspot_hosts::{MetersFile, open_meters};
+use sweetspot_hosts::{MetersFile, observe_meters};
 use sweetspot_measure::math::Span;
 use sweetspot_measure::math::meter::{FastPower, MeterBehaviour, meter_behaviour, meter_energy};
 use sweetspot_measure::{MethodChoice, Sampler};
@@ -69,7 +69,7 @@ pub fn meter_reports(given: &[String]) -> Result<Vec<MeterReport>, SessionError>
 
 /// Observes one meter, and the GPUs beside it.
 fn observe(name: &str) -> Result<MeterState, String> {
-    let mut meters = open_meters(&[name.to_owned()]).map_err(|error| error.to_string())?;
+    let mut meters = observe_meters(&[name.to_owned()]).map_err(|error| error.to_string())?;
     let meter: &mut Box<dyn Meter> = meters.first_mut().ok_or("there is no such meter")?;
     let begin = MonotonicClock.now();
     let fast = gpu_power(OBSERVATION_TIME);

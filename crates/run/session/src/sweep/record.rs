@@ -20,7 +20,7 @@ use crate::measure::{
     DeviceRun, MeasureRequest, MeasuredRun, PhaseSummary, RunMeasurement, TotalEnergy,
     evaluate_with_others, series,
 };
-use crate::node::{NodeMeters, node_energy};
+use crate::node::{NodeMeters, node_energy, uncovered};
 
 /// A run whose last readings have not arrived yet.
 pub struct UnfinishedRun {
@@ -145,15 +145,18 @@ fn add_node(
         value,
         interval95: Some(interval95),
     };
-    if node.is_whole(window) {
-        result.energies.node = Some(energy(node.energy.value, node.energy.interval95));
+    if let Ok(total) = &node.energy {
+        result.energies.node = Some(energy(total.value, total.interval95));
     }
     result
         .devices
         .extend(node.meters.iter().map(|meter| DeviceEnergy {
             device: DeviceId::new(format!("meter:{}", meter.name)),
             in_job: false,
-            energy: Some(energy(meter.value, meter.interval95)),
+            energy: match uncovered(meter, window) {
+                Some(_) => None,
+                None => Some(energy(meter.value, meter.interval95)),
+            },
             method: node.method(),
         }));
     node.warnings(window)

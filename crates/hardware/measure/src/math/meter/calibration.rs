@@ -6,7 +6,7 @@
 
 use sweetspot_quantity::{Ratio, Seconds, Watts};
 
-use super::alignment::{Alignment, Candidate, candidates, summarise};
+use super::alignment::{Alignment, Candidate, KnownTimes, MAX_DOUBT, candidates, summarise};
 use super::fast_power::{FastPower, FastView};
 use super::line_fit::{Block, LineFit, fit_line};
 use super::samples::{Sample, meter_behaviour, samples};
@@ -188,9 +188,16 @@ pub fn calibrate(
         .into_iter()
         .filter(is_inside)
         .collect();
-    let window = trace.properties.window.map(Seconds::get);
-    let max_delay = trace.properties.max_delay.get();
-    let all = candidates(&samples, Some(device), window, period, max_delay);
+    let known = KnownTimes::new(trace, period);
+    let found = candidates(&samples, Some(device), &known, length);
+    if found.doubt > MAX_DOUBT {
+        return Err(CalibrationError::TooShort {
+            meter: trace.name.clone(),
+            seconds: length,
+            needed: known.enough(),
+        });
+    }
+    let all = found.all;
     let size = BLOCK.max(VALUES_IN_BLOCK * spacing(&samples).unwrap_or(period));
     let mut fits: Vec<(f64, LineFit)> = Vec::new();
     let mut most = 0;

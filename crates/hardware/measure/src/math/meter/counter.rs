@@ -4,7 +4,7 @@ use sweetspot_device::{MeterTrace, Moment};
 use sweetspot_quantity::Joules;
 
 use super::alignment::Candidate;
-use super::energy::{Curve, Estimate};
+use super::curve::{Curve, Estimate};
 use super::samples::meter_behaviour;
 
 /// The steps of a meter's energy counter, in seconds and joules.
@@ -23,7 +23,9 @@ impl Counter {
             .iter()
             .filter_map(|reading| reading.power)
             .fold(0.0, |most: f64, power| most.max(power.get()));
-        let resolution = meter_behaviour(trace)
+        let behaviour = meter_behaviour(trace);
+        let period = behaviour.period.unwrap_or(trace.properties.period).get();
+        let resolution = behaviour
             .energy_resolution
             .or(trace.properties.energy_resolution);
         let resolution = resolution.map_or(0.0, Joules::get);
@@ -35,7 +37,10 @@ impl Counter {
             };
             let (after, at) = ((reading.after - origin).get(), (reading.at - origin).get());
             if let Some(last) = steps.last() {
-                let most = (2.0 * highest * (at - last.0) + 2.0 * resolution).max(2.0 * resolution);
+                // A value that was read late has the energy of the time before it, too, and the step before it came up
+                // to a period before it was read.
+                let time = at - last.0 + 2.0 * (last.1 + period);
+                let most = 2.0 * highest * time + 2.0 * resolution;
                 has_jumped |= energy < last.2 || (highest > 0.0 && energy - last.2 > most);
             }
             if steps.last().is_none_or(|last| last.2 != energy) {
@@ -75,9 +80,9 @@ impl Counter {
         let counted = last.2 - first.2;
         let power = counted / (to - from).max(1e-9);
         let timing = power * power * (first.1.powi(2) + last.1.powi(2));
-        Some(Estimate {
-            value: counted + head.value + tail.value,
-            variance: head.variance + tail.variance + timing + self.resolution.powi(2) / 6.0,
-        })
+        Some(Estimate::new(
+            counted + head.value + tail.value,
+            head.variance + tail.variance + timing + self.resolution.powi(2) / 6.0,
+        ))
     }
 }

@@ -92,6 +92,15 @@ impl FastPower {
         }
     }
 
+    /// The curve from a moment on.
+    #[cfg(test)]
+    pub(super) fn from(mut self, begin: Moment) -> Self {
+        let skipped = ((begin - self.begin).get() / STEP).max(0.0) as usize;
+        self.begin = self.begin + sweetspot_quantity::Seconds::new(skipped as f64 * STEP);
+        self.energy.drain(..skipped.min(self.energy.len()));
+        self
+    }
+
     /// A view of the curve whose times are in seconds after `origin`.
     pub(super) fn view(&self, origin: Moment) -> FastView<'_> {
         FastView {

@@ -2,7 +2,7 @@
 
 use sweetspot_device::{MeterGap, MeterTrace};
 
-use super::super::tests::{Model, Node, Random, at, plug, read, wt310};
+use super::super::simulated::{Model, Node, Random, at, plug, read, wt310};
 use super::*;
 
 /// The watts at the meter for a watt of the sensor, and at none.
