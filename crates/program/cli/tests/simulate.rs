@@ -39,8 +39,12 @@ fn errors_of_one_study_are_shown() {
             .lines()
             .filter(|line| line.contains("within tolerance"));
         assert_eq!(summaries.count(), 1);
-        let parameters = "batch_sizer_2021: 2 free parameters (2 chosen by hand), 3 different";
+        let parameters = "batch_sizer_2021: 2 free parameters, 3 different";
         assert!(shown.starts_with(parameters), "{shown}");
+        assert!(
+            shown.contains("  2 of the parameters chosen by hand\n"),
+            "{shown}"
+        );
         assert!(
             shown.contains("more parameters than half of the values"),
             "{shown}"

@@ -70,7 +70,7 @@ fn assert_errors_of_layers(study: &SimulatorDeviations) {
     assert!(study.free_parameters <= 16, "{}", study.free_parameters);
     let errors = study.fitted().mean_and_largest(DeviationKind::Relative);
     let (mean, largest) = errors.unwrap();
-    assert!(mean < 0.12 && largest < 0.60, "{mean} {largest}");
+    assert!(mean < 0.085 && largest < 0.25, "{mean} {largest}");
     let held_out = study.held_out.iter();
     let networks: Vec<&str> = held_out.map(|fit| fit.without.as_str()).collect();
     let all = [

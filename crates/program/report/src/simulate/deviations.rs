@@ -37,17 +37,19 @@ pub fn deviations_summary(studies: &[SimulatorDeviations]) -> Text {
 /// predicted if that is stated.
 fn summary(study: &SimulatorDeviations) -> Vec<Line> {
     let (met, judged) = study.count_met();
-    let by_hand = match study.by_hand {
-        0 => String::new(),
-        count => format!(" ({count} chosen by hand)"),
-    };
     let mut lines = vec![Line::new(format!(
-        "{}: {} free parameter{}{by_hand}, {} different values; {met} of {judged} within tolerance",
+        "{}: {} free parameter{}, {} different values; {met} of {judged} within tolerance",
         study.study,
         study.free_parameters,
         if study.free_parameters == 1 { "" } else { "s" },
         study.values,
     ))];
+    if study.by_hand > 0 {
+        lines.push(Line::new(format!(
+            "  {} of the parameters chosen by hand",
+            study.by_hand
+        )));
+    }
     lines.extend(describe_few_values(study.free_parameters, study.values).map(Line::new));
     let origins = study.count_origins().to_string();
     if !origins.is_empty() {
