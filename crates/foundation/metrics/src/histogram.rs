@@ -100,6 +100,28 @@ impl Histogram {
         self.sum += other.sum;
     }
 
+    /// The sum of all observations.
+    pub fn sum(&self) -> f64 {
+        self.sum
+    }
+
+    /// Counts all observations with this factor, so that old ones matter less than new ones.
+    pub fn fade(&mut self, factor: f64) {
+        for below in &mut self.below {
+            *below *= factor;
+        }
+        self.count *= factor;
+        self.sum *= factor;
+    }
+
+    /// The bounds of the bucket around a value; the upper one is infinite above the last bucket.
+    pub fn bucket_around(&self, value: f64) -> (f64, f64) {
+        let at = self.bounds.partition_point(|upper| *upper < value);
+        let low = at.checked_sub(1).map_or(0.0, |at| self.bounds[at]);
+        let high = self.bounds.get(at).copied();
+        (low, high.unwrap_or(f64::INFINITY))
+    }
+
     /// The bounds of the bucket that contains the observation of this rank, and the value if they are spread evenly.
     fn at_rank(&self, rank: f64) -> QuantileRange {
         let found = self.below.iter().position(|below| *below >= rank);
@@ -146,11 +168,10 @@ impl Histogram {
 
     /// The share of the bucket around a bound that lies above it, if its observations are spread evenly.
     pub fn share_of_bucket_above(&self, bound: f64) -> f64 {
-        let at = self.bounds.partition_point(|upper| *upper < bound);
-        let low = at.checked_sub(1).map_or(0.0, |at| self.bounds[at]);
-        match self.bounds.get(at) {
-            Some(high) if *high > low => ((high - bound) / (high - low)).clamp(0.0, 1.0),
-            _ => 1.0,
+        let (low, high) = self.bucket_around(bound);
+        match high.is_finite() && high > low {
+            true => ((high - bound) / (high - low)).clamp(0.0, 1.0),
+            false => 1.0,
         }
     }
 

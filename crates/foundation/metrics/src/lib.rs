@@ -20,6 +20,7 @@
 )]
 
 mod exposition;
+mod highest;
 mod histogram;
 mod mapping;
 #[cfg(test)]

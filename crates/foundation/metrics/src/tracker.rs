@@ -1,7 +1,5 @@
 //! What happened at a server between two metrics pages.
 
-use std::collections::BTreeMap;
-
 use crate::histogram::Histogram;
 use crate::server::{ModelMetrics, ServerMetrics};
 
@@ -31,63 +29,162 @@ pub struct MetricsChange {
 }
 
 /// Turns the pages of a server into what happened between them.
+///
+/// A balancer or a server with several workers may answer each time with the page of another process. Processes that say when
+/// they started are told apart by that, and each is compared with its own page before.
 #[derive(Clone, Debug, Default)]
 pub struct MetricsTracker {
-    last: Option<ServerMetrics>,
+    /// The last page of each process, that of the last page at the end.
+    pages: Vec<ServerMetrics>,
+    /// When the last page was read, in seconds since 1970.
+    read_at: Option<f64>,
+    /// The sum of the counters before the server seemed to restart.
+    before_fall: Option<f64>,
+    has_several_processes: bool,
     /// The model that counts; all if `None`.
     model: Option<String>,
 }
 
 /// A counter that fell below this share of its last value has begun anew; one that fell by less is wrong.
 const RESTART_SHARE: f64 = 0.5;
+/// The largest number of processes that are told apart.
+const MAX_PROCESSES: usize = 64;
+/// How much clocks of two computers may differ, in seconds.
+const CLOCK_DIFFERENCE: f64 = 2.0;
+
+/// How a page relates to those before.
+enum Relation {
+    /// It continues the page at this place.
+    Continues(usize),
+    /// The server has restarted: its counters began at zero.
+    Restarted,
+    /// It is the first page of another process, of which it is unknown what happened before.
+    OtherProcess,
+}
 
 impl MetricsTracker {
     /// Creates a tracker of one model, or of all.
     pub fn new(model: Option<String>) -> Self {
-        Self { last: None, model }
+        Self {
+            model,
+            ..Self::default()
+        }
     }
 
     /// The models of the last page.
     pub fn models(&self) -> Vec<String> {
-        let models = self.last.iter().flat_map(|last| last.models.keys());
-        models.cloned().collect()
+        let models = self.pages.iter().flat_map(|last| last.models.keys());
+        let mut models: Vec<String> = models.cloned().collect();
+        models.sort();
+        models.dedup();
+        models
+    }
+
+    /// Whether several processes answer at the same address.
+    pub fn has_several_processes(&self) -> bool {
+        self.has_several_processes
     }
 
     /// Takes the next page. The first one has no step before it, so that nothing was counted: `None`.
     pub fn take(&mut self, page: ServerMetrics) -> Option<MetricsChange> {
-        let last = self.last.replace(page);
-        let now = self.last.as_ref()?;
-        let last = last?;
-        let has_restarted = has_restarted(&last, now);
-        let nothing = ModelMetrics::default();
-        let mut change = MetricsChange {
-            has_restarted,
-            ..MetricsChange::default()
+        self.take_read_at(page, None)
+    }
+
+    /// Takes the next page, which was read at this time in seconds since 1970, if it is known.
+    pub fn take_read_at(
+        &mut self,
+        mut page: ServerMetrics,
+        read_at: Option<f64>,
+    ) -> Option<MetricsChange> {
+        let relation = self.relation(&page);
+        self.read_at = read_at;
+        let relation = match relation {
+            Some(relation) => relation,
+            None => {
+                self.pages.push(page);
+                return None;
+            }
         };
-        for (name, model) in &now.models {
+        let nothing = ModelMetrics::default();
+        let mut change = MetricsChange::default();
+        let before = match relation {
+            Relation::Continues(at) => {
+                self.has_several_processes |= at + 1 < self.pages.len();
+                Some(self.pages.remove(at))
+            }
+            Relation::Restarted => {
+                change.has_restarted = true;
+                self.pages.pop();
+                None
+            }
+            Relation::OtherProcess => {
+                self.has_several_processes = true;
+                Some(page.clone())
+            }
+        };
+        for (name, model) in &page.models {
             if self.model.as_ref().is_some_and(|wanted| wanted != name) {
                 continue;
             }
-            let before = last.models.get(name).filter(|_| !has_restarted);
+            let before = before.as_ref().and_then(|page| page.models.get(name));
             change.add(model, before.unwrap_or(&nothing));
         }
+        if let Some(before) = before {
+            page.keep_highest(before);
+        }
+        if self.pages.len() >= MAX_PROCESSES {
+            self.pages.remove(0);
+        }
+        self.pages.push(page);
         Some(change)
+    }
+
+    /// How a page relates to those before; `None` if it is the first one.
+    fn relation(&mut self, page: &ServerMetrics) -> Option<Relation> {
+        let last = self.pages.len().checked_sub(1)?;
+        if let Some(started) = page.started
+            && self.pages[last].started.is_some()
+        {
+            let is_same = |known: &ServerMetrics| {
+                known
+                    .started
+                    .is_some_and(|known| (known - started).abs() <= 1.0)
+            };
+            if let Some(at) = self.pages.iter().rposition(is_same) {
+                return Some(Relation::Continues(at));
+            }
+            // A server that restarted has started after its last page.
+            let earliest = self.read_at.map(|at| at - CLOCK_DIFFERENCE);
+            let earliest = earliest.or(self.pages[last].started);
+            return Some(match earliest.is_none_or(|earliest| started > earliest) {
+                true => Relation::Restarted,
+                false => Relation::OtherProcess,
+            });
+        }
+        let (total, total_before) = (total(page), total(&self.pages[last]));
+        let came_back = self
+            .before_fall
+            .take()
+            .is_some_and(|before| total >= before);
+        if came_back {
+            // What fell is as high as before: another process had answered in between.
+            return Some(Relation::OtherProcess);
+        }
+        if total < RESTART_SHARE * total_before && !self.has_several_processes {
+            self.before_fall = Some(total_before);
+            return Some(Relation::Restarted);
+        }
+        Some(Relation::Continues(last))
     }
 }
 
-/// Whether a server has restarted between two pages: it says so, or its counters fell to less than half.
-fn has_restarted(last: &ServerMetrics, now: &ServerMetrics) -> bool {
-    if let (Some(last), Some(now)) = (last.started, now.started) {
-        return (now - last).abs() > 1.0;
-    }
-    let total = |models: &BTreeMap<String, ModelMetrics>| {
-        let count = |model: &ModelMetrics| {
-            let counts = [model.generated_tokens, model.prompt_tokens, model.requests];
-            counts.into_iter().flatten().sum::<f64>()
-        };
-        models.values().map(count).sum::<f64>()
+/// The sum of a page's counters.
+fn total(page: &ServerMetrics) -> f64 {
+    let count = |model: &ModelMetrics| {
+        let counts = [model.generated_tokens, model.prompt_tokens, model.requests];
+        counts.into_iter().flatten().sum::<f64>()
     };
-    total(&now.models) < RESTART_SHARE * total(&last.models)
+    page.models.values().map(count).sum()
 }
 
 impl MetricsChange {
@@ -185,6 +282,67 @@ mod tests {
         let change = tracker.take(page(2000.0, 20.0, Some(99.0))).unwrap();
         assert!(change.has_restarted);
         assert_eq!(change.generated_tokens, Some(2000.0));
+    }
+
+    #[test]
+    fn two_processes_behind_one_address_are_counted_each_by_itself() {
+        let mut tracker = MetricsTracker::default();
+        let mut sum = 0.0;
+        for number in 0..20 {
+            let (base, started) = match number % 2 {
+                0 => (1e6, 1000.0),
+                _ => (8e5, 1500.0),
+            };
+            let tokens = base + 10.0 * f64::from(number);
+            let at = 2000.0 + 0.2 * f64::from(number);
+            let change = tracker.take_read_at(page(tokens, 1.0, Some(started)), Some(at));
+            if let Some(change) = change {
+                assert!(!change.has_restarted && !change.has_fallen);
+                sum += change.generated_tokens.unwrap();
+            }
+        }
+        // Each process generated 180 tokens between its first page and its last one.
+        assert_eq!(sum, 360.0);
+        assert!(tracker.has_several_processes());
+        // One that starts anew afterwards is a restart.
+        let change = tracker.take_read_at(page(30.0, 1.0, Some(2010.0)), Some(2011.0));
+        let change = change.unwrap();
+        assert_eq!(
+            (change.generated_tokens, change.has_restarted),
+            (Some(30.0), true)
+        );
+    }
+
+    #[test]
+    fn a_counter_that_falls_and_rises_again_counts_nothing() {
+        let mut tracker = MetricsTracker::default();
+        let mut sum = 0.0;
+        for number in 0..17 {
+            let tokens = if number % 2 == 0 { 1000.0 } else { 900.0 };
+            if let Some(change) = tracker.take(page(tokens, 1.0, None)) {
+                sum += change.generated_tokens.unwrap();
+            }
+        }
+        assert_eq!(sum, 0.0);
+        let change = tracker.take(page(1040.0, 1.0, None)).unwrap();
+        assert_eq!(change.generated_tokens, Some(40.0));
+    }
+
+    #[test]
+    fn a_fall_to_less_than_half_that_is_undone_was_no_restart() {
+        let mut tracker = MetricsTracker::default();
+        let mut restarts = 0;
+        let mut sum = 0.0;
+        for number in 0..20 {
+            let tokens = if number % 2 == 0 { 1e6 } else { 1e5 };
+            if let Some(change) = tracker.take(page(tokens, 1.0, None)) {
+                restarts += u32::from(change.has_restarted);
+                sum += change.generated_tokens.unwrap();
+            }
+        }
+        // The first fall cannot be told from a restart.
+        assert_eq!((restarts, sum), (1, 1e5));
+        assert!(tracker.has_several_processes());
     }
 
     #[test]
