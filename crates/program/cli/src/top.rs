@@ -122,7 +122,7 @@ fn ask_service(socket: &Path) -> Result<Live> {
 
 #[cfg(test)]
 mod tests {
-    use std::io::Write;
+    use std::io::{Read, Write};
     use std::os::unix::net::UnixListener;
 
     use super::*;
@@ -132,6 +132,13 @@ mod tests {
         let listener = UnixListener::bind(socket).unwrap();
         std::thread::spawn(move || {
             let (mut client, _) = listener.accept().unwrap();
+            // What is not read would end the connection before the answer is.
+            let mut request = Vec::new();
+            while !request.ends_with(b"\r\n\r\n") {
+                let mut byte = [0];
+                client.read_exact(&mut byte).unwrap();
+                request.extend(byte);
+            }
             let body = r#"{"unix_s":0,"gpus":[]}"#;
             let length = body.len();
             write!(

@@ -51,7 +51,7 @@ fn a_sweep_finds_the_energy_of_the_node_at_each_cap() {
     let folder = machine.tree.root().join("study");
     let folder = folder.to_str().unwrap();
     let done = with_power(&machine.tree, || {
-        let flags = "sweep --cpu-power-cap 100,200 --energy-of node --repeat 1";
+        let flags = "sweep --cpu-power-cap 100,200 --energy-of node --repeat 2";
         let mut args: Vec<&str> = flags.split(' ').collect();
         args.extend(["--export-json", "-", "--study", folder, "--"]);
         args.extend([PROGRAM, "sim-workload", "--network", "resnet50"]);

@@ -144,7 +144,7 @@ fn a_missing_library_or_driver_is_reported() {
     );
     // What the user typed, on a simulated GPU.
     assert!(
-        message.ends_with(": without a GPU, use a simulated one: `sweetspot simulate --gpu v100 -- sweetspot run --power-cap 200 -- true`\n"),
+        message.ends_with("is the driver installed? without a GPU, use a simulated one: `sweetspot simulate --gpu v100 -- sweetspot run --power-cap 200 -- true`\n"),
         "{message}"
     );
     let broken = run("/etc/hostname");
