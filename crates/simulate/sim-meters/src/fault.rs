@@ -28,7 +28,7 @@ pub enum MeterProblem {
     Disconnect,
     /// The meter says that it is another model.
     Model(String),
-    /// Ten samples are above the measuring range.
+    /// The samples of ten answers are above the measuring range.
     OverRange,
     /// The meter's clock jumps by this time.
     ClockJump(Seconds),
