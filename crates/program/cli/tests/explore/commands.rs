@@ -388,7 +388,7 @@ fn accuracy_from_the_link_is_explained() {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/link/marks.py");
     let host = TestHost::new("v100");
     let folder = tempfile::tempdir().unwrap();
-    let args = words("sweep --axis batch=64,256 --repeat 2 --settle 10ms --no-study --");
+    let args = words("sweep --axis batch=64,256 --repeat 3 --settle 10ms --no-study --");
     let mut command = host.sweetspot();
     command.args([&args[..], &["python3", script, "accurate"]].concat());
     command.current_dir(folder.path()).env("PYTHONPATH", client);
