@@ -26,6 +26,20 @@ class Package(unittest.TestCase):
             slow = {"typing", "json", "http.client", "sqlite3", "subprocess", "inspect", "asyncio", "socket"}
             self.assertFalse(slow & set(names), names)
 
+    def test_answers_in_chunks_are_joined_and_incomplete_ones_are_errors(self):
+        text = """
+from sweetspot._http import _parse
+head = b"HTTP/1.1 200 OK\\r\\nTransfer-Encoding: chunked\\r\\n\\r\\n"
+assert _parse(head + b"3\\r\\nabc\\r\\n4\\r\\ndefg\\r\\n0\\r\\n\\r\\n") == (200, "abcdefg")
+for cut in (b"", b"3\\r\\nab", b"3\\r\\nabc\\r\\n", b"x\\r\\nabc\\r\\n0\\r\\n\\r\\n"):
+    try:
+        _parse(head + cut)
+    except ValueError:
+        continue
+    raise AssertionError(cut)
+"""
+        self.run_alone(text)
+
     def test_everything_else_needs_the_standard_library_alone(self):
         self.run_alone(
             "import sweetspot\n"

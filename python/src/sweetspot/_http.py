@@ -66,9 +66,26 @@ def _parse(answer: bytes) -> tuple[int, str]:
         raise ValueError("the answer is incomplete")
     for field in fields.split(b"\r\n"):
         name, _, value = field.partition(b":")
-        if name.strip().lower() == b"content-length" and int(value) != len(body):
+        name = name.strip().lower()
+        if name == b"content-length" and int(value) != len(body):
             raise ValueError("the answer is incomplete")
+        if name == b"transfer-encoding" and value.strip().lower() == b"chunked":
+            body = _joined(body)
     return int(status.split()[1]), body.decode()
+
+
+def _joined(body: bytes) -> bytes:
+    """The content of a body that was sent in chunks, each behind its length."""
+    parts = []
+    while True:
+        length, end, body = body.partition(b"\r\n")
+        size = int(length.partition(b";")[0], 16) if end else 0
+        if not end or len(body) < size + 2:
+            raise ValueError("the answer is incomplete")
+        if size == 0:
+            return b"".join(parts)
+        parts.append(body[:size])
+        body = body[size + 2 :]
 
 
 def service_socket() -> str:

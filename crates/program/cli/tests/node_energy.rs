@@ -200,7 +200,7 @@ fn a_serial_line_and_the_probes_of_the_board_are_meters() {
          $S measure --meter wall-serial --export-json serial.json -- sleep 5 & serial=$!; \
          $S measure{rails} --energy-of node --export-json rails.json -- sleep 5 & rails=$!; \
          $S measure --meter hwmon:power_meter --export-json board.json -- sleep 5 & board=$!; \
-         $S devices --export-json devices.json; wait $serial $rails $board; $S measure --meter hwmon:ina228 -- true; kill $load"
+         wait $serial $rails $board; $S devices --export-json devices.json; $S measure --meter hwmon:ina228 -- true; kill $load"
     );
     let output = on_node_with("--meters=wt310-serial", folder.path(), &[], &script);
     let shown = text(&output.stdout) + &text(&output.stderr);
