@@ -127,9 +127,9 @@ impl Processors {
         let after = self.readings.partition_point(|reading| reading.at < moment);
         let next = self.readings.get(after)?;
         let before = match after.checked_sub(1) {
+            // At a reading itself nothing is uncertain.
+            _ if next.at == moment => next,
             Some(before) => self.readings.get(before)?,
-            // A moment at the first reading itself.
-            None if next.at == moment => next,
             None => return None,
         };
         if before.series != next.series {

@@ -178,6 +178,7 @@ fn job_text(job: &LiveJob) -> String {
             },
         )
     };
+    let saved = job.saved_energy_j.map_or_else(|| "-".to_owned(), energy);
     format!(
         "{:<9}{:<11}{:>9}{:>11}{:>12}{:>12}  {}",
         cut(job.verb.clone(), 8),
@@ -185,7 +186,7 @@ fn job_text(job: &LiveJob) -> String {
         cut(duration(job.elapsed_s), 9),
         number(job.items_per_s, 1),
         number(job.energy_per_item_j, 3),
-        job.saved_energy_j.map_or_else(|| "-".to_owned(), energy),
+        cut(saved, 11),
         job.phase.as_deref().unwrap_or_default(),
     )
 }

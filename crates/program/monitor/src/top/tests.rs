@@ -90,7 +90,7 @@ node7: 221 W on 3 GPUs, from the service
 
 GPU 0  Tesla V100-SXM2-16GB         180 W of 180 W  1380 MHz  61 °C  98 %
                            ▂▅██ limited by the power cap
-       leased for 12:34 min, at most 23:36 h more: power cap 180 W by alice, pro…
+       leased for 12:34 min, at most 23:36 h more: power cap 180 W by alice, pr…
 GPU 1  Tesla V100-SXM2-16GB          41 W of 180 W  1380 MHz  61 °C  98 %
                            ▂▅██ limited by nothing to do
 GPU 2  Tesla V100-SXM2-16GB        no longer answers
