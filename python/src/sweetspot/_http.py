@@ -76,7 +76,7 @@ def _parse(answer: bytes) -> tuple[int, str]:
 
 def _joined(body: bytes) -> bytes:
     """The content of a body that was sent in chunks, each behind its length."""
-    parts = []
+    parts: list[bytes] = []
     while True:
         length, end, body = body.partition(b"\r\n")
         size = int(length.partition(b";")[0], 16) if end else 0

@@ -1,6 +1,7 @@
 //! Power sensors on the board, as hwmon shows them.
 
 use std::io;
+use std::os::unix::fs::symlink;
 use std::path::Path;
 
 use sweetspot_device::Moment;
@@ -95,10 +96,17 @@ impl Sensors {
     }
 }
 
-/// Makes the folder of a device, its name and its link in the class.
+/// Makes the folder of a device, its name, and its links to the chip and in the class.
 fn folder(root: &Path, device: &str, name: &str) -> io::Result<std::path::PathBuf> {
     let folder = root.join(device);
     std::fs::create_dir_all(&folder)?;
+    // The chip's own folder has the name of its address on the bus.
+    let chip = folder
+        .parent()
+        .and_then(|class| class.parent()?.file_name());
+    if let Some(chip) = chip {
+        symlink(Path::new("../../..").join(chip), folder.join("device"))?;
+    }
     write_text(&folder, "name", name)?;
     link_in_class(root, "hwmon", device)?;
     Ok(folder)
