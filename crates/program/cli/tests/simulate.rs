@@ -176,3 +176,19 @@ fn rows_that_cannot_be_fitted_are_rejected() {
         "{message}"
     );
 }
+
+#[test]
+fn the_memory_of_a_killed_program_is_free_at_once() {
+    let host = crate::host::TestHost::new("v100");
+    // A batch of 128 needs more than half of the GPU's memory.
+    let script = "S=$0; W='sim-workload --network resnet50 --batch 128'; for run in 1 2 3; do
+        $S $W --seconds 60 >out.$run & until [ -s out.$run ]; do sleep 0.05; done; kill -KILL $!; wait $! 2>/dev/null
+        $S $W --items 128 || exit 1; done";
+    let folder = folder();
+    let mut shell = host.command("sh");
+    shell
+        .args(["-c", script, env!("CARGO_BIN_EXE_sweetspot")])
+        .current_dir(folder.path());
+    let output = shell.output().unwrap();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+}

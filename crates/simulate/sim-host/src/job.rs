@@ -160,11 +160,13 @@ impl Slot {
         self.alive_until = now + MAX_SILENCE;
     }
 
-    /// Marks the job's process as ended: the job expires soon after it was last seen.
+    /// Marks the job's process as ended: its memory is free at once, as with a real driver, and the job expires soon after
+    /// it was last seen.
     pub fn mark_ended(&mut self) {
         /// The time after which the job of an ended process expires, in nanoseconds.
         const GRACE_PERIOD: u64 = 200_000_000;
         self.alive_until = self.alive_until.min(self.seen_at + GRACE_PERIOD);
+        self.memory = 0.0;
     }
 
     /// Whether the job has granted iterations that are not finished.
