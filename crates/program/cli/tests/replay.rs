@@ -272,8 +272,11 @@ fn mean_after(documents: &[Value], key: &str, evaluations: usize) -> f64 {
 fn guided_search_learns_from_measured_zeus_curves() {
     const SEEDS: std::ops::RangeInclusive<u64> = 1..=5;
     let replays = |gpu: &str, objective: &str, prior: &str| -> Vec<Value> {
-        let documents = SEEDS.map(|seed| replay_measured(gpu, objective, prior, seed));
-        documents.collect()
+        std::thread::scope(|scope| {
+            let replay = |seed| scope.spawn(move || replay_measured(gpu, objective, prior, seed));
+            let running: Vec<_> = SEEDS.map(replay).collect();
+            running.into_iter().map(|one| one.join().unwrap()).collect()
+        })
     };
     // For each objective, the curves of both GPUs that the search ends within 1 % of, learning from the same GPU.
     let mut good = [0.0; OBJECTIVES.len()];
