@@ -2,9 +2,11 @@
 //!
 //! `cargo run --release -p sweetspot-benchmarks --bin serving [SEED]` serves three traces of an hour with bursts.
 //! `cargo run --release -p sweetspot-benchmarks --bin serving fit` fits the language model to the measured table.
+//! `cargo run --release -p sweetspot-benchmarks --bin serving scraping` measures what reading a metrics page costs.
 
 mod fit;
 mod policies;
+mod scraping;
 
 use sweetspot_quantity::Seconds;
 use sweetspot_sim::{EngineLimits, LlmModel, LlmTrace, TraceShape, find_gpu};
@@ -14,8 +16,10 @@ use policies::{LowestClock, Timed};
 
 fn main() {
     let argument = std::env::args().nth(1);
-    if argument.as_deref() == Some("fit") {
-        return fit::print();
+    match argument.as_deref() {
+        Some("fit") => return fit::print(),
+        Some("scraping") => return scraping::print(),
+        _ => {}
     }
     let seed = argument.map_or(1, |seed| seed.parse().expect("a seed is a number"));
     let hour = Seconds::new(3600.0);

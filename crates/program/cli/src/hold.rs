@@ -36,7 +36,9 @@ pub fn run(args: HoldArgs) -> Result<Outcome> {
         return crate::hold_latency::run(&args);
     }
     if let Some(flag) = latency_flag(&args) {
-        bail!("{flag} needs latency bounds from a metrics page: give --slo too");
+        bail!(
+            "{flag} needs latency bounds from a metrics page: give --slo, such as --slo itl-p95=40ms, and --metrics URL too"
+        );
     }
     args.paper
         .check(args.export_svg.is_some(), "--export-svg")?;
@@ -80,11 +82,16 @@ pub fn run(args: HoldArgs) -> Result<Outcome> {
 
 /// A flag that has a meaning with --slo only, if one is given.
 fn latency_flag(args: &HoldArgs) -> Option<&'static str> {
-    match (args.metrics.metrics.is_some(), args.objective) {
-        (true, _) => Some("--metrics"),
-        (false, ObjectiveName::Energy) => Some("--objective energy"),
-        (false, _) => None,
-    }
+    let given = [
+        ("--attach", args.attach.is_some()),
+        ("--metrics", args.metrics.metrics.is_some()),
+        (
+            "--objective energy",
+            matches!(args.objective, Some(ObjectiveName::Energy)),
+        ),
+    ];
+    let found = given.into_iter().find(|(_, is_given)| *is_given);
+    found.map(|(flag, _)| flag)
 }
 
 /// The request that the flags describe; `keep_stdout` reserves standard output for a document.
@@ -107,8 +114,8 @@ fn request(args: &HoldArgs, keep_stdout: bool) -> HoldRequest {
         },
         mode,
         goal: match args.objective {
-            ObjectiveName::Throughput => HoldGoal::Throughput,
-            ObjectiveName::EnergyPerItem | ObjectiveName::Energy => HoldGoal::EnergyPerItem,
+            None | Some(ObjectiveName::Throughput) => HoldGoal::Throughput,
+            Some(ObjectiveName::EnergyPerItem | ObjectiveName::Energy) => HoldGoal::EnergyPerItem,
         },
         batches: match (&args.batches, args.knob, args.mode) {
             (Some(sizes), ..) => sizes.0.clone(),

@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 use sweetspot_session::hold::{CapSource, HoldKnob, LatencyRequest, hold_latency};
 
-use crate::args::{HoldArgs, KnobName};
+use crate::args::{HoldArgs, KnobName, ObjectiveName};
 use crate::documents::{Documents, Format};
 use crate::exit::Outcome;
 use crate::guard_launcher::GuardLauncher;
@@ -18,10 +18,19 @@ pub fn run(args: &HoldArgs) -> Result<Outcome> {
     if args.export_svg.is_some() || args.paper.export_pdf.is_some() {
         bail!("--export-svg and --export-pdf are not supported with --slo: use --export-json");
     }
+    if matches!(
+        args.objective,
+        Some(ObjectiveName::Throughput | ObjectiveName::EnergyPerItem)
+    ) {
+        bail!(
+            "with --slo the only objective is energy: remove --objective, or give --objective energy"
+        );
+    }
     let documents = Documents::open([(Format::Json, args.export_json.as_deref())])?;
-    let Some(metrics) = args.metrics.source()? else {
+    let Some(mut metrics) = args.metrics.source()? else {
         bail!("--slo needs the metrics page of the server: give --metrics URL too");
     };
+    metrics.sends_probes = args.probe_request;
     let below = match args.below {
         Some(CapSource::Power(power)) => Some(power),
         Some(CapSource::Device) => {

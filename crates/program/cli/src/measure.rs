@@ -95,7 +95,10 @@ fn request(args: MeasureArgs, keep_stdout: bool) -> Result<MeasureRequest> {
             )
         }
     };
-    let metrics = args.metrics.source()?;
+    let mut metrics = args.metrics.source()?;
+    if let Some(source) = &mut metrics {
+        source.sends_probes = args.probe_request;
+    }
     if window == RunWindow::Steady && metrics.is_none() {
         bail!("--window steady is found on a metrics page: give --metrics URL too");
     }

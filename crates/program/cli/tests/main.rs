@@ -21,6 +21,7 @@ mod fit;
 mod fuzz;
 mod help;
 mod hold;
+mod hold_slo;
 mod kill;
 mod links;
 mod log;

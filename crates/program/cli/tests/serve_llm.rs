@@ -300,6 +300,25 @@ fn hold_lowers_the_clock_within_wide_bounds_and_restores_it() {
 }
 
 #[test]
+fn requests_of_our_own_time_each_token() {
+    let host = TestHost::new("nvidia_h200");
+    let server = Server::start(&host, &["--arrivals", "poisson:2", "--lengths", "100,60"]);
+    let url = server.metrics_url();
+    let hold = host
+        .sweetspot()
+        .args(["hold", "--slo", "itl-p95=500ms", "--probe-request"])
+        .args(["--metrics", &url, "--attach", &server.pid()])
+        .args(["--duration", "8s", "--export-json", "-"])
+        .output()
+        .unwrap();
+    let document = document(&hold);
+    let probes = &document["serving"]["probes"];
+    assert!(number(&probes["requests"]) >= 1.0, "{document}");
+    // A step takes at least 5 ms. Tokens that the client reads late come together, so only their median is known.
+    assert!(number(&probes["inter_token_p95_s"]) > 0.004, "{probes}");
+}
+
+#[test]
 fn what_cannot_be_served_is_said_in_one_line() {
     let failed = |gpu: &str, args: &[&str]| {
         let host = TestHost::new(gpu);

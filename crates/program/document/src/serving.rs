@@ -46,6 +46,9 @@ pub struct Serving {
     pub request_latency_s: Option<Latency>,
     /// How often the server restarted in the run.
     pub restarts: u32,
+    /// The latencies of the requests of --probe-request, of the whole run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub probes: Option<ServingProbes>,
     /// The latency bounds that were to be kept.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub slos: Vec<LatencyBound>,
@@ -55,6 +58,44 @@ pub struct Serving {
     /// How long setting a clock took on average, in seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub switch_time_s: Option<f64>,
+    /// Whether the GPU refused a core clock, after which its earlier settings were restored; absent if it did not.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub clocks_refused: bool,
+    /// The bound on power, and what became of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub power: Option<ServingPower>,
+}
+
+/// The latencies of small requests that were sent to time their tokens.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct ServingProbes {
+    /// The number of requests that were answered.
+    pub requests: usize,
+    /// The longest time to a first token, in seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub longest_first_token_s: Option<f64>,
+    /// The median time between two tokens, in seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub inter_token_p50_s: Option<f64>,
+    /// The 95th percentile of the times between two tokens, in seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub inter_token_p95_s: Option<f64>,
+}
+
+/// The bound on the power of all GPUs that a server used, and what became of it.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct ServingPower {
+    /// The bound in watts.
+    pub below_w: f64,
+    /// The mean power in watts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mean_w: Option<f64>,
+    /// The share of the time after settling in which the mean power of a second was above the bound.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub violation_share: Option<f64>,
+    /// Whether it was above the bound for less than 1 % of that time; absent if the run was too short to tell.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kept: Option<bool>,
 }
 
 /// A latency bound, and what became of it.

@@ -10,6 +10,7 @@ use sweetspot_http::{HttpError, Url, get};
 use sweetspot_metrics::{Mapping, MetricsChange, MetricsTracker, ServerMetrics};
 
 use crate::WorkloadError;
+use crate::probe::{ProbeTimes, send_probes};
 
 /// The metrics page of a server.
 #[derive(Clone, Debug)]
@@ -20,6 +21,8 @@ pub struct MetricsSource {
     pub mapping: Option<Mapping>,
     /// The model that counts; all models of the server if `None`.
     pub model: Option<String>,
+    /// Whether a small request is sent now and then, to time its tokens.
+    pub sends_probes: bool,
 }
 
 /// What happened at a server between two pages.
@@ -40,6 +43,8 @@ pub enum MetricsEvent {
     Recognised(String),
     /// There is a new page.
     Report(Box<ServingReport>),
+    /// A request of our own was answered.
+    Probe(Box<ProbeTimes>),
     /// A message for the user.
     Notice(String),
 }
@@ -74,6 +79,7 @@ impl MetricsSource {
             url,
             mapping: None,
             model: None,
+            sends_probes: false,
         }
     }
 
@@ -135,6 +141,10 @@ pub(crate) struct MetricsReader {
     /// Whether the user knows that there is no page.
     is_failing: bool,
     has_warned_of_falls: bool,
+    has_warned_of_processes: bool,
+    /// The results of requests of our own, once they are sent.
+    probes: Option<Receiver<Result<ProbeTimes, String>>>,
+    has_warned_of_probes: bool,
 }
 
 impl MetricsReader {
@@ -158,6 +168,9 @@ impl MetricsReader {
             is_recognised: false,
             is_failing: false,
             has_warned_of_falls: false,
+            has_warned_of_processes: false,
+            probes: None,
+            has_warned_of_probes: false,
         })
     }
 
@@ -167,7 +180,41 @@ impl MetricsReader {
         while let Ok(page) = self.pages.try_recv() {
             self.take(page, &mut events);
         }
+        self.take_probes(&mut events);
         events
+    }
+
+    /// Passes on the latencies of requests of our own; the first failure is told.
+    fn take_probes(&mut self, events: &mut Vec<MetricsEvent>) {
+        let Some(probes) = &self.probes else { return };
+        for result in probes.try_iter() {
+            match result {
+                Ok(times) => events.push(MetricsEvent::Probe(Box::new(times))),
+                Err(problem) if !std::mem::replace(&mut self.has_warned_of_probes, true) => {
+                    events.push(MetricsEvent::Notice(format!(
+                        "a request of --probe-request failed: {problem}; the server's own latencies are used"
+                    )));
+                }
+                Err(_) => {}
+            }
+        }
+    }
+
+    /// Starts to send requests to the model that the page names.
+    fn start_probes(&mut self, metrics: &ServerMetrics, events: &mut Vec<MetricsEvent>) {
+        let first = metrics.models.keys().next().cloned();
+        let model = self.source.model.clone().or(first).unwrap_or_default();
+        let (sender, results) = sync_channel(MAX_WAITING);
+        let (url, stop) = (self.source.url.clone(), self.stop.clone());
+        let started = std::thread::Builder::new()
+            .name("probes".to_owned())
+            .spawn(move || send_probes(&url, &model, &sender, &stop));
+        match started {
+            Ok(_) => self.probes = Some(results),
+            Err(problem) => events.push(MetricsEvent::Notice(format!(
+                "--probe-request: cannot start a thread: {problem}"
+            ))),
+        }
     }
 
     /// Reads a last page after the command has exited, if the server still answers.
@@ -194,6 +241,9 @@ impl MetricsReader {
         if !self.is_recognised {
             self.is_recognised = true;
             events.push(MetricsEvent::Recognised(metrics.server.clone()));
+            if self.source.sends_probes {
+                self.start_probes(&metrics, events);
+            }
             if self.source.model.is_none() && metrics.models.len() > 1 {
                 events.push(MetricsEvent::Notice(format!(
                     "the server has {} models ({}): their tokens and requests are added up; choose one with --model NAME",
@@ -205,7 +255,17 @@ impl MetricsReader {
         if self.last.is_some_and(|last| at <= last) {
             return;
         }
-        let change = self.tracker.take(metrics);
+        let read_at = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        let read_at = read_at.ok().map(|time| time.as_secs_f64());
+        let change = self.tracker.take_read_at(metrics, read_at);
+        if self.tracker.has_several_processes()
+            && !std::mem::replace(&mut self.has_warned_of_processes, true)
+        {
+            events.push(MetricsEvent::Notice(
+                "several processes answer at this address in turn, as behind a load balancer: each is counted between its own pages, and what it did before the first one is not counted; give the address of one process"
+                    .to_owned(),
+            ));
+        }
         let since = self.last.replace(at);
         let Some((change, since)) = change.zip(since) else {
             return;

@@ -30,7 +30,7 @@ mod joint_search;
 mod learning;
 mod measurement;
 mod paper_search;
-mod power_mean;
+pub(crate) mod power_mean;
 mod power_profile;
 mod running_search;
 mod statistics;

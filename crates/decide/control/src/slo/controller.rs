@@ -2,96 +2,86 @@
 
 use std::collections::BTreeMap;
 
-use sweetspot_metrics::Histogram;
-use sweetspot_quantity::{Megahertz, Ratio, Seconds, Watts};
+use sweetspot_quantity::{Megahertz, Ratio, Seconds};
 
-use super::messages::{ServingPage, SloAction, SloConfig, SloNotice};
+use super::known_load::{KnownLoad, Verdict};
+use super::messages::{ProbeObservation, ServingPage, SloAction, SloConfig, SloNotice};
+use super::missing::MissingLatencies;
+use super::power_bound::PowerBound;
 use super::prefill::PromptCosts;
-use super::target::{LatencyKind, Slo};
+use super::target::LatencyKind;
 
-/// The share of what a bound allows that is used: the rest is for what pages show too late.
-const USED_SHARE: f64 = 0.6;
-/// The time over which late tokens and requests are counted.
-const WINDOW: Seconds = Seconds::new(60.0);
-/// The shortest time at a clock before it is lowered.
-const STAY: Seconds = Seconds::new(3.0);
-/// After a bound was missed at a clock, lower ones are not tried for this time; it doubles each time.
-const BLOCK: Seconds = Seconds::new(60.0);
-const MAX_BLOCK: Seconds = Seconds::new(1800.0);
-/// How long a clock that was raised for waiting requests stays.
-const BOOST: Seconds = Seconds::new(1.0);
-/// The share of the bound on the first token that the prompts of waiting requests may take.
-const QUEUE_SHARE: f64 = 0.4;
-/// The number of pages with misses at full speed after which the user is warned.
-const FULL_SPEED_MISSES: u32 = 50;
-
-/// What is known about one class of load.
-#[derive(Clone, Debug)]
-struct Known {
-    /// The clock that is used with this load.
-    level: usize,
-    /// When lower clocks may be tried again.
-    blocked_until: Seconds,
-    block: Seconds,
-    /// How long the clock was used with this load.
-    stay: Seconds,
-    /// Late and all observations of each bound at this clock; old ones fade.
-    counts: Vec<(f64, f64)>,
-}
-
-impl Known {
-    /// The same load at another clock, of which nothing is known yet.
-    fn at_level(&self, level: usize) -> Self {
-        Self {
-            level,
-            stay: Seconds::ZERO,
-            counts: vec![(0.0, 0.0); self.counts.len()],
-            ..self.clone()
-        }
-    }
-}
+/// How long a clock that was raised for prompts stays. Prompts come in bursts of several seconds: with 1 s, the clock was
+/// lowered and raised again in each burst, and changed twice as often.
+const BOOST: Seconds = Seconds::new(5.0);
+/// The time over which tokens per second are smoothed.
+const DEMAND_TIME: Seconds = Seconds::new(8.0);
+/// The share of the bound on the first token that the prompts of waiting requests may take: they have waited before a page
+/// shows them, and others arrive.
+const QUEUE_SHARE: f64 = 0.25;
+/// The share of the time that prompts may take before the clock is raised for them.
+const PREFILL_SHARE: f64 = 0.65;
+/// How long a bound is missed at full speed before the user is warned.
+const FULL_SPEED_PATIENCE: Seconds = Seconds::new(10.0);
+/// After this time without a page nothing is known of the server, and it gets the highest clock.
+const SILENCE: Seconds = Seconds::new(1.0);
+/// A new load between those known gets a clock above that of the next lower one by this factor.
+const HIGHER_LOAD: f64 = 1.3;
 
 /// Chooses the clock of a server.
 #[derive(Clone, Debug)]
 pub struct SloController {
     config: SloConfig,
+    /// The clocks relative to the highest one.
+    shares: Vec<Ratio>,
     level: usize,
     since: Seconds,
+    /// The time of the last page, and whether pages have come too slowly since.
+    last_page: Option<Seconds>,
+    is_silent: bool,
     /// The tokens generated per second, smoothed.
     demand: Option<f64>,
-    known: BTreeMap<i32, Known>,
+    known: BTreeMap<i32, KnownLoad>,
     class: i32,
     prompts: PromptCosts,
-    /// The mean time between tokens while no prompt is processed, smoothed.
-    plain_step: Option<f64>,
+    /// The mean time between tokens while no prompt is processed, smoothed, at each clock.
+    plain_steps: Vec<Option<f64>>,
     boost_until: Seconds,
     boost: usize,
-    /// The smoothed power, if it is bounded.
-    power: Option<Watts>,
-    power_level: usize,
-    full_speed_misses: u32,
-    has_noticed: Vec<LatencyKind>,
+    power: Option<PowerBound>,
+    missing: MissingLatencies,
+    missed_at_top: Seconds,
+    said_cannot_keep: Vec<LatencyKind>,
+    said_power: bool,
+    said_clash: bool,
 }
 
 impl SloController {
     /// Creates a controller that begins at the highest clock.
     pub fn new(config: SloConfig) -> Self {
         let top = config.clocks.len().saturating_sub(1);
+        let highest = config.clocks.last().copied().unwrap_or_default();
+        let shares = config.clocks.iter().map(|clock| *clock / highest);
         Self {
-            config,
+            shares: shares.collect(),
             level: top,
             since: Seconds::ZERO,
+            last_page: None,
+            is_silent: false,
             demand: None,
             known: BTreeMap::new(),
             class: 0,
             prompts: PromptCosts::default(),
-            plain_step: None,
+            plain_steps: vec![None; config.clocks.len()],
             boost_until: Seconds::ZERO,
             boost: 0,
-            power: None,
-            power_level: top,
-            full_speed_misses: 0,
-            has_noticed: Vec::new(),
+            power: config.below.map(|below| PowerBound::new(below, top)),
+            missing: MissingLatencies::new(config.slos.len()),
+            missed_at_top: Seconds::ZERO,
+            said_cannot_keep: Vec::new(),
+            said_power: false,
+            said_clash: false,
+            config,
         }
     }
 
@@ -104,50 +94,92 @@ impl SloController {
             .unwrap_or_default()
     }
 
+    /// Sets how long a change of the clock takes to have an effect, once that was measured.
+    pub fn set_switch_time(&mut self, time: Seconds) {
+        self.config.switch_time = time;
+    }
+
     fn top(&self) -> usize {
         self.config.clocks.len().saturating_sub(1)
     }
 
     /// The lowest level with at least this clock, relative to the highest one.
     fn level_for(&self, share: f64) -> usize {
-        let highest = self.config.clocks.last().copied().unwrap_or_default();
-        let wanted = highest * share;
-        let at = self.config.clocks.partition_point(|clock| *clock < wanted);
+        let at = self.shares.partition_point(|clock| clock.get() < share);
         at.min(self.top())
     }
 
-    /// The clock of a level, relative to the highest one.
     fn share(&self, level: usize) -> Ratio {
-        let highest = self.config.clocks.last().copied().unwrap_or_default();
-        self.config
-            .clocks
-            .get(level)
-            .map_or(Ratio::new(1.0), |clock| *clock / highest)
+        self.shares.get(level).copied().unwrap_or(Ratio::new(1.0))
     }
 
     /// Takes a page and decides.
     pub fn step(&mut self, page: &ServingPage) -> SloAction {
         let mut action = SloAction::default();
+        self.last_page = Some(page.at);
+        // A page that took long is as old as it is late.
+        self.is_silent = page.interval > SILENCE;
         self.prompts
             .take(&page.change, page.interval, self.share(self.level));
+        let slos = &self.config.slos;
+        action.notice = self.missing.take(slos, &page.change, page.interval);
         self.classify(page);
-        self.record(page, &mut action);
-        self.judge(page.at, &mut action);
-        let queue = self.level_for_queue(page);
-        self.limit_power(page);
+        self.record(page);
+        self.judge(page, &mut action);
+        let for_prompts = self.level_for_prompts(page);
         let of_load = self.known.get(&self.class);
         let of_load = of_load.map_or(self.top(), |known| known.level);
-        let wanted = match self.has_noticed.is_empty() {
-            true => of_load.max(queue),
-            false => self.top(),
+        let wanted = match self.missing.are_any() || self.is_silent {
+            true => self.top(),
+            false => of_load.max(for_prompts),
         };
-        let wanted = wanted.min(self.power_level);
-        if wanted != self.level {
-            self.level = wanted;
-            self.since = page.at;
-            action.clock = Some(self.clock());
+        let wanted = self.limit_power(page, wanted, &mut action);
+        self.set(wanted, page.at, &mut action);
+        action
+    }
+
+    /// Takes the latencies of a request of our own; they count if the clock was not changed since it was sent.
+    pub fn add_probe(&mut self, probe: &ProbeObservation) {
+        let slos = &self.config.slos;
+        let is_same_clock = probe.sent - self.since > self.config.switch_time;
+        let level = self.level;
+        let mut known = self.known.get_mut(&self.class);
+        let times: [(LatencyKind, &[Seconds]); 2] = [
+            (
+                LatencyKind::FirstToken,
+                std::slice::from_ref(&probe.first_token),
+            ),
+            (LatencyKind::InterToken, &probe.inter_token),
+        ];
+        for (kind, times) in times {
+            self.missing.add_probe(slos, kind);
+            if let Some(known) = known
+                .as_mut()
+                .filter(|known| known.level == level && is_same_clock)
+            {
+                known.add_probe(slos, kind, times);
+            }
+        }
+    }
+
+    /// Called when no page has come: after a while the server gets the highest clock, for nothing is known of it, and an
+    /// overloaded server answers late.
+    pub fn without_page(&mut self, now: Seconds) -> SloAction {
+        let mut action = SloAction::default();
+        if self.last_page.is_some_and(|last| now - last > SILENCE) {
+            self.is_silent = true;
+            let allowed = self.power.as_ref().map_or(self.top(), PowerBound::level);
+            self.set(self.top().min(allowed), now, &mut action);
         }
         action
+    }
+
+    fn set(&mut self, level: usize, now: Seconds, action: &mut SloAction) {
+        if level != self.level {
+            self.level = level;
+            self.since = now;
+            action.clock = Some(self.clock());
+        }
     }
 
     /// Finds the class of the load: an octave of tokens per second. A load that was never seen starts with the clock of the
@@ -157,7 +189,7 @@ impl SloController {
             return;
         };
         let rate = tokens / page.interval.get().max(1e-3);
-        let weight = (page.interval.get() / 8.0).min(1.0);
+        let weight = (page.interval.get() / DEMAND_TIME.get()).min(1.0);
         let before = self.demand.unwrap_or(rate);
         let demand = before + weight * (rate - before);
         self.demand = Some(demand);
@@ -173,135 +205,104 @@ impl SloController {
         let below = self.known.range(..self.class).next_back();
         let level = match (above, below) {
             (Some((_, known)), _) => known.level,
-            (None, Some((_, known))) => self.level_for(self.share(known.level).get() * 1.3),
+            (None, Some((_, known))) => self.level_for(self.share(known.level).get() * HIGHER_LOAD),
             (None, None) => self.top(),
         };
-        let new = Known {
-            level,
-            blocked_until: Seconds::ZERO,
-            block: BLOCK,
-            stay: Seconds::ZERO,
-            counts: vec![(0.0, 0.0); self.config.slos.len()],
-        };
+        let new = KnownLoad::new(level, self.config.slos.len());
         self.known.insert(self.class, new);
     }
 
-    /// Counts late observations at the clock of this load. Those of the first moments after a change belong to the clock
-    /// before, and those at a higher clock say nothing of this one.
-    fn record(&mut self, page: &ServingPage, action: &mut SloAction) {
+    /// Records latencies at the clock of this load. Those of the first moments after a change belong to the clock before,
+    /// and those at a higher clock say nothing of this one.
+    fn record(&mut self, page: &ServingPage) {
         let change = &page.change;
-        if let Some(times) = change
-            .inter_token
-            .as_ref()
-            .filter(|_| change.prompt_tokens == Some(0.0))
-            && let Some(mean) = times.mean()
-        {
-            let before = self.plain_step.unwrap_or(mean);
-            self.plain_step = Some(before + 0.2 * (mean - before));
-        }
-        let fade = (-page.interval.get() / WINDOW.get()).exp();
-        let (level, plain) = (self.level, self.plain_step);
         let has_settled = page.at - self.since > self.config.switch_time + page.interval;
-        let Some(known) = self.known.get_mut(&self.class) else {
+        if !has_settled {
             return;
-        };
-        let counts_now = level == known.level && has_settled;
-        if counts_now {
-            known.stay += page.interval;
         }
-        for (slo, sum) in self.config.slos.iter().zip(&mut known.counts) {
-            match slo.kind.times(change) {
-                Some(times) if counts_now => {
-                    let (late, all) = late(times, slo, plain);
-                    *sum = (sum.0 * fade + late, sum.1 * fade + all);
-                }
-                Some(_) => {}
-                None if change.running.unwrap_or(0.0) > 0.0
-                    && !self.has_noticed.contains(&slo.kind) =>
-                {
-                    self.has_noticed.push(slo.kind);
-                    action.notice = Some(SloNotice::NotMeasured(*slo));
-                }
-                None => {}
-            }
+        let times = change.inter_token.as_ref();
+        let without_prompts = times.filter(|_| change.prompt_tokens == Some(0.0));
+        if let (Some(mean), Some(plain)) = (
+            without_prompts.and_then(|times| times.mean()),
+            self.plain_steps.get_mut(self.level),
+        ) {
+            let before = plain.unwrap_or(mean);
+            *plain = Some(before + 0.2 * (mean - before));
+        }
+        let plain = self.plain_step();
+        if let Some(known) = self.known.get_mut(&self.class)
+            && known.level == self.level
+        {
+            known.add(&self.config.slos, change, page.interval, plain);
         }
     }
 
+    /// The time of a step without prompts at this clock; if it was not seen yet, that of the nearest clock.
+    fn plain_step(&self) -> Option<f64> {
+        let seen = self.plain_steps.iter().enumerate();
+        let seen = seen.filter_map(|(level, step)| Some((level.abs_diff(self.level), (*step)?)));
+        seen.min_by_key(|(distance, _)| *distance)
+            .map(|(_, step)| step)
+    }
+
     /// Raises the clock of this load if a bound is missed, or lowers it if all have room.
-    fn judge(&mut self, now: Seconds, action: &mut SloAction) {
-        let top = self.top();
-        let Some(known) = self.known.get(&self.class) else {
+    fn judge(&mut self, page: &ServingPage, action: &mut SloAction) {
+        let Some(known) = self.known.get_mut(&self.class) else {
             return;
         };
-        let Some((used, slo)) = self.worst_share(known) else {
-            return;
-        };
-        if used > 1.0 {
-            if known.level >= top {
-                self.full_speed_misses += u32::from(used > 1.0 / USED_SHARE);
-                if self.full_speed_misses > FULL_SPEED_MISSES
-                    && !self.has_noticed.contains(&slo.kind)
+        let before = known.level;
+        match known.judge(page.at, &self.config.slos, &self.shares) {
+            Verdict::MissedAtTop(slo) => {
+                self.missed_at_top += page.interval;
+                if self.missed_at_top > FULL_SPEED_PATIENCE
+                    && !self.said_cannot_keep.contains(&slo.kind)
                 {
-                    self.has_noticed.push(slo.kind);
+                    self.said_cannot_keep.push(slo.kind);
                     action.notice = Some(SloNotice::CannotKeep(slo));
                 }
                 return;
             }
-            let factor = if used > 3.0 { 1.25 } else { 1.08 };
-            let level = self.level_for(self.share(known.level).get() * factor);
-            let mut raised = known.at_level(level.max(known.level + 1).min(top));
-            raised.blocked_until = now + raised.block;
-            raised.block = (raised.block * 2.0).min(MAX_BLOCK);
-            self.known.insert(self.class, raised);
-            return;
-        }
-        if known.stay < STAY || known.level == 0 || now < known.blocked_until {
-            return;
-        }
-        let factor = match used {
-            _ if used < 0.05 => 0.8,
-            _ if used < 0.3 => 0.9,
-            _ if used < 0.6 => 0.95,
-            _ => return,
-        };
-        let level = self.level_for(self.share(known.level).get() * factor);
-        let lowered = known.at_level(level.min(known.level - 1));
-        let level = lowered.level;
-        self.known.insert(self.class, lowered);
-        // A lower load needs no higher clock.
-        for (_, lower) in self.known.range_mut(..self.class) {
-            if lower.level > level {
-                *lower = lower.at_level(level);
+            Verdict::Stay => {}
+            Verdict::Changed => {
+                let level = known.level;
+                if level < before {
+                    // A lower load needs no higher clock.
+                    for (_, lower) in self.known.range_mut(..self.class) {
+                        if lower.level > level {
+                            lower.set_level(level);
+                        }
+                    }
+                }
             }
         }
+        self.missed_at_top = Seconds::ZERO;
     }
 
-    /// The largest share of what a bound allows that is used, with that bound; `None` with too few observations.
-    fn worst_share(&self, known: &Known) -> Option<(f64, Slo)> {
-        let bounds = self.config.slos.iter().zip(&known.counts);
-        let used = bounds.filter_map(|(slo, (late, all))| {
-            let allowed = (1.0 - slo.quantile.get()) * USED_SHARE;
-            // One late observation among few is no evidence; several are.
-            let is_known = *all * (1.0 - slo.quantile.get()) >= 0.15 || *late >= 2.0;
-            is_known.then(|| (late / (all.max(1.0) * allowed), *slo))
-        });
-        used.max_by(|a, b| a.0.total_cmp(&b.0))
-    }
-
-    /// The level that serves the waiting requests in time: raised at once, and kept for a moment.
-    fn level_for_queue(&mut self, page: &ServingPage) -> usize {
+    /// The level that serves waiting requests in time, or prompts that take much of the time: raised at once, and kept for
+    /// a moment.
+    fn level_for_prompts(&mut self, page: &ServingPage) -> usize {
         let waiting = page.change.waiting.unwrap_or(0.0);
-        let mut bounds = self.config.slos.iter();
-        let bound = bounds.find(|slo| slo.kind == LatencyKind::FirstToken);
+        let mut needed: Option<usize> = None;
         if waiting > 0.0 {
-            let needed = bound.and_then(|slo| {
+            let mut bounds = self.config.slos.iter();
+            let bound = bounds.find(|slo| slo.kind == LatencyKind::FirstToken);
+            let share = bound.and_then(|slo| {
                 let time = self.prompts.time_for(waiting + 1.0)?;
                 Some((time / (slo.bound * QUEUE_SHARE)).get())
             });
-            let level = needed.map_or(self.top(), |share| self.level_for(share));
-            if level >= self.boost || page.at >= self.boost_until {
-                self.boost = level;
-            }
+            needed = Some(share.map_or(self.top(), |share| self.level_for(share)));
+        }
+        let tokens = page.change.prompt_tokens.unwrap_or(0.0);
+        if let Some(time) = self.prompts.time_for_tokens(tokens)
+            && page.interval > Seconds::ZERO
+        {
+            let share = (time / page.interval).get() / PREFILL_SHARE;
+            needed = needed.max(Some(self.level_for(share)));
+        }
+        if let Some(level) = needed.filter(|level| *level > 0)
+            && (level >= self.boost || page.at >= self.boost_until)
+        {
+            self.boost = level;
             self.boost_until = page.at + BOOST;
         }
         match page.at < self.boost_until {
@@ -310,42 +311,21 @@ impl SloController {
         }
     }
 
-    /// Keeps the mean power below its bound.
-    fn limit_power(&mut self, page: &ServingPage) {
-        let (Some(below), Some(power)) = (self.config.below, page.power) else {
-            return;
+    /// Keeps the mean power below its bound, also where the latency bounds need a higher clock; the user is informed once.
+    fn limit_power(&mut self, page: &ServingPage, wanted: usize, action: &mut SloAction) -> usize {
+        let Some(bound) = &mut self.power else {
+            return wanted;
         };
-        let before = self.power.unwrap_or(power);
-        let weight = page.interval.get().min(1.0);
-        let mean = before + (power - before) * weight;
-        self.power = Some(mean);
-        if mean > below && self.power_level > 0 {
-            self.power_level = self.level.min(self.power_level).saturating_sub(1);
-        } else if mean < below * 0.95 && self.power_level < self.top() {
-            self.power_level += 1;
+        if let Some(power) = page.power {
+            bound.take(page.at, page.interval, power, self.level, &self.shares);
         }
+        if bound.cannot_be_kept(page.at) && !std::mem::replace(&mut self.said_power, true) {
+            action.notice = self.config.below.map(SloNotice::PowerNotKept);
+        } else if wanted > bound.level() && !std::mem::replace(&mut self.said_clash, true) {
+            action.notice = self.config.below.map(SloNotice::PowerLimitsClock);
+        }
+        wanted.min(bound.level())
     }
-}
-
-/// Late and all observations. If the bound lies within a bucket, the mean time of the slow tokens decides: it follows from
-/// the sum of all times and from the time of a step without prompts. Otherwise the bucket is taken as evenly filled.
-fn late(times: &Histogram, slo: &Slo, plain_step: Option<f64>) -> (f64, f64) {
-    let bound = slo.bound.get();
-    let (least, most) = times.number_above(bound);
-    let between = most - least;
-    if between <= 0.0 {
-        return (least, times.count());
-    }
-    let slow_mean = plain_step
-        .filter(|_| slo.kind == LatencyKind::InterToken && least == 0.0)
-        .and_then(|plain| {
-            Some((times.mean()? * times.count() - plain * (times.count() - between)) / between)
-        });
-    let share = match slow_mean {
-        Some(mean) => ((mean / bound - 0.85) / 0.25).clamp(0.0, 1.0),
-        None => times.share_of_bucket_above(bound),
-    };
-    (least + between * share, times.count())
 }
 
 #[cfg(test)]

@@ -31,13 +31,30 @@ pub struct ServingPage {
     pub power: Option<Watts>,
 }
 
+/// The latencies of a request of our own.
+#[derive(Clone, Debug)]
+pub struct ProbeObservation {
+    /// When the request was sent.
+    pub sent: Seconds,
+    /// The time to the first token.
+    pub first_token: Seconds,
+    /// The times between its tokens.
+    pub inter_token: Vec<Seconds>,
+}
+
 /// Something that the user should know, once.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum SloNotice {
     /// A bound is not kept even at the highest clock.
     CannotKeep(Slo),
-    /// The page has no such latency.
+    /// The server works, but reports no such latency.
     NotMeasured(Slo),
+    /// The server reports a latency now that it did not report before.
+    NowMeasured(Slo),
+    /// The power is above its bound even at the lowest clock.
+    PowerNotKept(Watts),
+    /// The bound on power asks for a lower clock than the latency bounds.
+    PowerLimitsClock(Watts),
 }
 
 impl std::fmt::Display for SloNotice {
@@ -51,6 +68,21 @@ impl std::fmt::Display for SloNotice {
                 f,
                 "the server does not report {}: {slo} cannot be kept by it; full speed is held",
                 slo.kind.name()
+            ),
+            Self::NowMeasured(slo) => {
+                write!(
+                    f,
+                    "the server reports {} now: {slo} is kept",
+                    slo.kind.name()
+                )
+            }
+            Self::PowerNotKept(below) => write!(
+                f,
+                "the power is above {below} even at the lowest core clock: raise --below"
+            ),
+            Self::PowerLimitsClock(below) => write!(
+                f,
+                "the latency bounds need a higher core clock than {below} allows: the power is kept first"
             ),
         }
     }

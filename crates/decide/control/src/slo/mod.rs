@@ -4,10 +4,16 @@
 //! virtual time alike.
 
 mod controller;
+mod known_load;
+mod late_share;
 mod messages;
+mod missing;
+mod power_bound;
+mod power_record;
 mod prefill;
 mod target;
 
 pub use controller::SloController;
-pub use messages::{ServingPage, SloAction, SloConfig, SloNotice};
+pub use messages::{ProbeObservation, ServingPage, SloAction, SloConfig, SloNotice};
+pub use power_record::{PowerBoundResult, PowerRecord};
 pub use target::{InvalidSlo, LatencyKind, Slo};

@@ -38,7 +38,12 @@ impl PromptCosts {
 
     /// The time to process the prompts of so many requests at the highest clock; `None` if no prompt was seen.
     pub fn time_for(&self, requests: f64) -> Option<Seconds> {
-        let is_known = self.requests > 0.0 && self.tokens_per_s > 0.0;
-        is_known.then(|| Seconds::new(requests * self.tokens / self.requests / self.tokens_per_s))
+        let each = (self.requests > 0.0).then(|| self.tokens / self.requests)?;
+        self.time_for_tokens(requests * each)
+    }
+
+    /// The time to process so many tokens of prompts at the highest clock; `None` if no prompt was seen.
+    pub fn time_for_tokens(&self, tokens: f64) -> Option<Seconds> {
+        (self.tokens_per_s > 0.0).then(|| Seconds::new(tokens / self.tokens_per_s))
     }
 }

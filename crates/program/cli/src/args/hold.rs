@@ -53,10 +53,15 @@ pub struct HoldArgs {
     #[command(flatten)]
     pub metrics: MetricsArgs,
 
+    /// Send a small streamed request to the server every five seconds and time its tokens, where the histograms of its page
+    /// are too coarse. The server must have OpenAI's /v1/completions at the same address.
+    #[arg(long, requires = "metrics", help_heading = "Server")]
+    pub probe_request: bool,
+
     /// With --metrics: keep this latency bound with the lowest core clock; can be given several times. ttft is the time to
     /// the first token, itl the time between tokens, e2e that of a request: ttft-p99=500ms, itl-p95=40ms
     /// (docs/how-to/serving.md).
-    #[arg(long, value_name = "NAME-pNN=TIME", requires = "metrics", conflicts_with_all = ["simulate", "cap_file", "mode", "latency_p99", "batches", "fixed_batch"], help_heading = "Server")]
+    #[arg(long, value_name = "NAME-pNN=TIME", requires = "metrics", conflicts_with_all = ["simulate", "cap_file", "cap_on", "settings", "mode", "latency_p99", "batches", "fixed_batch", "alpha", "window", "settle", "expiry", "probe", "patience", "sensor"], help_heading = "Server")]
     pub slo: Vec<Slo>,
 
     /// With --slo: hold a server that runs already, in place of a command. It is never signalled; the hold ends when it
@@ -64,7 +69,6 @@ pub struct HoldArgs {
     #[arg(
         long,
         value_name = "PID",
-        requires = "slo",
         conflicts_with = "cmd",
         help_heading = "Server"
     )]
@@ -89,9 +93,10 @@ pub struct HoldArgs {
     #[arg(long, value_name = "N,N,...", value_parser = parse_batches)]
     pub batches: Option<Batches>,
 
-    /// What to optimise among the settings that respect cap and latency: throughput, energy-per-item; with --slo energy.
-    #[arg(long, value_name = "OBJ", value_enum, default_value_t = ObjectiveName::Throughput, hide_possible_values = true)]
-    pub objective: ObjectiveName,
+    /// What to optimise among the settings that respect cap and latency: throughput or energy-per-item, with --slo only
+    /// energy [default: throughput, with --slo energy].
+    #[arg(long, value_name = "OBJ", value_enum, hide_possible_values = true)]
+    pub objective: Option<ObjectiveName>,
 
     /// The GPUs that the program uses together: `all`, indices or UUIDs, separated by commas [default: those in
     /// CUDA_VISIBLE_DEVICES, else all].

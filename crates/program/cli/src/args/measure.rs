@@ -79,6 +79,11 @@ pub struct MeasureArgs {
     #[command(flatten)]
     pub metrics: MetricsArgs,
 
+    /// Send a small streamed request to the server every five seconds and time its tokens, where the histograms of its page
+    /// are too coarse. The server must have OpenAI's /v1/completions at the same address.
+    #[arg(long, requires = "metrics", help_heading = "Server")]
+    pub probe_request: bool,
+
     /// Measure a process that runs already, such as a server, in place of a command. It is never signalled; measuring
     /// ends when it exits, after --duration, or with Ctrl-C.
     #[arg(

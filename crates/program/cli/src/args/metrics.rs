@@ -54,6 +54,7 @@ impl MetricsArgs {
             url: url.clone(),
             mapping: mapping.transpose()?,
             model: self.model.clone(),
+            sends_probes: false,
         }))
     }
 }

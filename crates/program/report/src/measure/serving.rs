@@ -3,7 +3,9 @@
 use sweetspot_document::serving as document;
 use sweetspot_metrics::{Histogram, QuantileRange};
 use sweetspot_quantity::{Megahertz, Seconds};
-use sweetspot_session::measure::{RunMeasurement, ServingSummary, ServingWindow, SloResult};
+use sweetspot_session::measure::{
+    ProbeSummary, RunMeasurement, ServingSummary, ServingWindow, SloResult,
+};
 
 use crate::table::Table;
 use crate::text::Text;
@@ -37,12 +39,15 @@ pub fn serving_text(run: &RunMeasurement) -> Option<Text> {
     if has_latencies {
         parts.push(latencies.into());
     }
+    let probes = serving.probes.as_ref();
+    parts.extend(probes.map(|probes| Text::from(probes_sentence(probes))));
     parts.extend(
         run.slos
             .iter()
             .map(|result| Text::from(slo_sentence(result))),
     );
     parts.extend(clocks_sentence(run).map(Text::from));
+    parts.extend(power_sentence(run).map(Text::from));
     Some(Text::from_parts(parts))
 }
 
@@ -62,16 +67,42 @@ fn slo_sentence(result: &SloResult) -> String {
 
 /// How often the core clock was set; `None` if it was not to be.
 fn clocks_sentence(run: &RunMeasurement) -> Option<String> {
-    let (changes, switch_time) = run.clocks.as_ref()?;
-    let last = changes
+    let control = run.clocks.as_ref()?;
+    let last = control
+        .changes
         .last()
         .map(|(_, clock)| format!(", {clock:.0} at the end"));
-    let each = switch_time.map(|time| format!(", {:.1} ms each", 1e3 * time.get()));
+    let each = control
+        .switch_time
+        .map(|time| format!(", {:.1} ms each", 1e3 * time.get()));
     Some(format!(
         "{} changes of the core clock{}{}",
-        changes.len(),
+        control.changes.len(),
         each.unwrap_or_default(),
         last.unwrap_or_default()
+    ))
+}
+
+/// Whether the power stayed below its bound; `None` without a bound.
+fn power_sentence(run: &RunMeasurement) -> Option<String> {
+    let power = run.clocks.as_ref()?.power?;
+    let mean = power
+        .mean
+        .map_or("unknown".to_owned(), |mean| format!("{mean:.1}"));
+    let Some(share) = power.violation_share else {
+        return Some(format!(
+            "below {}: mean {mean}; the run was too short to tell whether it was kept",
+            power.below
+        ));
+    };
+    let verdict = match power.is_kept() {
+        Some(true) => "kept",
+        _ => "not kept",
+    };
+    Some(format!(
+        "below {}: {verdict}, mean {mean}, the mean of 1 s was above it for {:.2} % of the time",
+        power.below,
+        100.0 * share.get()
     ))
 }
 
@@ -166,9 +197,10 @@ pub fn serving_json(run: &RunMeasurement) -> Option<document::Serving> {
         inter_token_latency_s: latency(&serving.inter_token),
         request_latency_s: latency(&serving.end_to_end),
         restarts: serving.restarts,
+        probes: serving.probes.as_ref().map(probes_json),
         slos: run.slos.iter().map(slo_json).collect(),
-        clocks: run.clocks.as_ref().map(|(changes, _)| {
-            let changes = changes.iter();
+        clocks: run.clocks.as_ref().map(|control| {
+            let changes = control.changes.iter();
             let entry = |(at, clock): &(Seconds, Megahertz)| document::ClockChange {
                 at_s: at.get(),
                 core_clock_mhz: clock.get(),
@@ -178,8 +210,51 @@ pub fn serving_json(run: &RunMeasurement) -> Option<document::Serving> {
         switch_time_s: run
             .clocks
             .as_ref()
-            .and_then(|(_, time)| time.map(Seconds::get)),
+            .and_then(|control| control.switch_time.map(Seconds::get)),
+        clocks_refused: run
+            .clocks
+            .as_ref()
+            .is_some_and(|control| control.has_failed),
+        power: run.clocks.as_ref().and_then(|control| {
+            let power = control.power?;
+            Some(document::ServingPower {
+                below_w: power.below.get(),
+                mean_w: power.mean.map(|mean| mean.get()),
+                violation_share: power.violation_share.map(|share| share.get()),
+                kept: power.is_kept(),
+            })
+        }),
     })
+}
+
+/// Makes the entry of the requests of --probe-request.
+fn probes_json(probes: &ProbeSummary) -> document::ServingProbes {
+    let between = |share: f64| {
+        let time = ProbeSummary::quantile(&probes.inter_token, share);
+        time.map(Seconds::get)
+    };
+    document::ServingProbes {
+        requests: probes.first_token.len(),
+        longest_first_token_s: ProbeSummary::quantile(&probes.first_token, 1.0).map(Seconds::get),
+        inter_token_p50_s: between(0.5),
+        inter_token_p95_s: between(0.95),
+    }
+}
+
+/// What the requests of --probe-request showed.
+fn probes_sentence(probes: &ProbeSummary) -> String {
+    let millis = |times: &[Seconds], share: f64| {
+        let time = ProbeSummary::quantile(times, share);
+        time.map_or("unknown".to_owned(), |time| {
+            format!("{:.1} ms", 1e3 * time.get())
+        })
+    };
+    format!(
+        "{} probe requests: between tokens p95 {}, first token at most {}",
+        probes.first_token.len(),
+        millis(&probes.inter_token, 0.95),
+        millis(&probes.first_token, 1.0)
+    )
 }
 
 /// Makes the entry of a latency bound.

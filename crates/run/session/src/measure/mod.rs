@@ -22,9 +22,9 @@ pub use result::{
     DeviceRun, IdleEnergy, Measurement, PhaseSummary, RunMeasurement, SloResult, StopReason,
     TotalEnergy,
 };
-pub use run::ClockChanges;
 pub use samples::series;
-pub use serving::{ServingSummary, ServingWindow};
+pub use serving::{ProbeSummary, ServingSummary, ServingWindow};
+pub use slo::ClockControl;
 pub use sweetspot_measure::{RunWindow, UnknownWindow};
 pub use sweetspot_workload::{InvalidPattern, ProgressSource};
 pub use whole::HostRun;

@@ -12,8 +12,8 @@ use sweetspot_metrics::QuantileRange;
 use sweetspot_quantity::{Joules, Seconds, Watts};
 
 use super::observer_cost::ObserverCost;
-use super::run::ClockChanges;
 use super::serving::ServingSummary;
+use super::slo::ClockControl;
 use super::whole::HostRun;
 use super::{Machine, RunWindow};
 use crate::NodeEnergy;
@@ -156,8 +156,8 @@ pub struct RunMeasurement {
     pub serving: Option<ServingSummary>,
     /// The latency bounds that were to be kept, and whether they were.
     pub slos: Vec<SloResult>,
-    /// The core clocks that were set to keep them, with their times, and how long a change took on average.
-    pub clocks: Option<ClockChanges>,
+    /// How the core clock was set to keep them.
+    pub clocks: Option<ClockControl>,
     /// The last value reported under each name.
     pub values: BTreeMap<String, f64>,
     /// The command's exit code.
@@ -193,14 +193,22 @@ impl RunMeasurement {
         self.exit_code == 0
     }
 
-    /// Whether the energy of every device was measured over the whole requested measurement window, and the ranks of the
-    /// job agree.
+    /// Whether the energy of every device was measured over the whole requested measurement window, the ranks of the job
+    /// agree, and the bounds on latency and power were kept.
     pub fn is_met(&self) -> bool {
         let are_kept = self.slos.iter().all(|slo| slo.is_kept() != Some(false));
+        let is_controlled = self.clocks.as_ref().is_none_or(|clocks| {
+            let power = clocks.power.and_then(|power| power.is_kept());
+            !clocks.has_failed && power != Some(false)
+        });
         let host_is_met = self.host.as_ref().is_none_or(|host| host.energy.is_some());
         let node_is_met = self.node.is_none() || self.known_node().is_some();
         let is_met = self.energy.is_some() && host_is_met && node_is_met;
-        is_met && are_kept && self.window_problem.is_none() && self.disagreement.is_none()
+        is_met
+            && are_kept
+            && is_controlled
+            && self.window_problem.is_none()
+            && self.disagreement.is_none()
     }
 }
 

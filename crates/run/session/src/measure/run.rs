@@ -7,7 +7,7 @@ use sweetspot_device::{Clock, DeviceId, Moment, MonotonicClock};
 use sweetspot_link::{Event, Mark};
 use sweetspot_measure::Sampler;
 use sweetspot_measure::math::Span;
-use sweetspot_quantity::{Megahertz, Seconds, Watts};
+use sweetspot_quantity::Watts;
 use sweetspot_workload::{
     CommandExit, CommandSpec, Lease, MetricsEvent, NoHandler, OutputTarget, ProgressReader,
     RecognisedFormat, RunHandler, RunInProgress, RunLimits, RunOutcome, SignalSource,
@@ -16,7 +16,7 @@ use sweetspot_workload::{
 
 use super::MeasureError;
 use super::reports::Reports;
-use super::slo::SloLoop;
+use super::slo::{ClockControl, SloLoop};
 use super::{MeasureRequest, RunWindow};
 use crate::SessionError;
 use crate::observer::{Observer, Status};
@@ -46,12 +46,9 @@ pub struct MeasuredRun {
     pub reports: Reports,
     /// Whether a line of the output matched the progress pattern.
     pub is_output_matched: bool,
-    /// The clocks that kept latency bounds, with their times, and how long a change took; `None` if none were to be kept.
-    pub clocks: Option<ClockChanges>,
+    /// How the core clock was set to keep latency bounds; `None` if none were to be kept.
+    pub clocks: Option<ClockControl>,
 }
-
-/// Clocks with the times at which they were set, and how long a change took on average.
-pub type ClockChanges = (Vec<(Seconds, Megahertz)>, Option<Seconds>);
 
 impl RunContext<'_> {
     /// Waits for `time`; a signal ends the wait with an error.
@@ -132,7 +129,7 @@ impl RunContext<'_> {
             span: Span::new(outcome.began, outcome.exited),
             reports,
             is_output_matched: counter.is_output_matched(),
-            clocks: slo.map(SloLoop::into_changes),
+            clocks: slo.map(SloLoop::into_result),
             outcome,
         })
     }
@@ -159,16 +156,25 @@ impl RunHandler for RunRecorder<'_> {
         events: Vec<WorkloadEvent>,
     ) -> Result<(), SessionError> {
         let mut is_edge = false;
+        if let Some(slo) = &mut self.slo {
+            let latest = self.sampler.latest();
+            let power = latest.iter().map(|(_, power)| *power).sum();
+            if let Some(note) = slo.poll(run, MonotonicClock.now(), power) {
+                self.observer.note(&note);
+            }
+        }
         for event in events {
             match event {
                 WorkloadEvent::Progress(progress) => self.reports.add_progress(&progress),
                 WorkloadEvent::Metrics(event) => {
-                    if let (Some(slo), MetricsEvent::Report(report)) = (&mut self.slo, &event) {
-                        let latest = self.sampler.latest();
-                        let power = latest.iter().map(|(_, power)| *power).sum();
-                        for note in slo.take(run, report, power) {
-                            self.observer.note(&note);
+                    match (&mut self.slo, &event) {
+                        (Some(slo), MetricsEvent::Report(report)) => {
+                            for note in slo.take(run, report) {
+                                self.observer.note(&note);
+                            }
                         }
+                        (Some(slo), MetricsEvent::Probe(probe)) => slo.take_probe(probe),
+                        _ => {}
                     }
                     if let Some(text) = self.reports.add_metrics(event) {
                         self.observer.note(&text);

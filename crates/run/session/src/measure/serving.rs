@@ -9,6 +9,8 @@ use sweetspot_workload::{MetricsEvent, ServingReport};
 /// The maximum number of stored reports; if there are more, neighbours are joined. At 5 reports a second they last for
 /// nearly an hour without joining.
 const MAX_REPORTS: usize = 1 << 14;
+/// The largest number of stored times between tokens of our own requests: those of some days.
+const MAX_PROBED: usize = 1 << 20;
 /// The share of the largest number of running requests from which on the server counts as full.
 const FULL_SHARE: f64 = 0.95;
 
@@ -18,6 +20,26 @@ pub struct ServingRecord {
     server: Option<String>,
     reports: Vec<ServingReport>,
     restarts: u32,
+    probes: Option<ProbeSummary>,
+}
+
+/// What requests of our own showed in a run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ProbeSummary {
+    /// The times to the first token, one of each request.
+    pub first_token: Vec<Seconds>,
+    /// The times between tokens.
+    pub inter_token: Vec<Seconds>,
+}
+
+impl ProbeSummary {
+    /// The value that this share of the times is not above; `None` without times.
+    pub fn quantile(times: &[Seconds], share: f64) -> Option<Seconds> {
+        let mut sorted = times.to_vec();
+        sorted.sort_by(|a, b| a.get().total_cmp(&b.get()));
+        let rank = (share * sorted.len() as f64).ceil() as usize;
+        sorted.get(rank.max(1) - 1).copied()
+    }
 }
 
 /// Which part of a run is measured.
@@ -56,6 +78,8 @@ pub struct ServingSummary {
     pub end_to_end: Option<Histogram>,
     /// How often the server restarted in the run.
     pub restarts: u32,
+    /// What requests of our own showed in the whole run; `None` if none was answered.
+    pub probes: Option<ProbeSummary>,
 }
 
 impl ServingRecord {
@@ -68,6 +92,14 @@ impl ServingRecord {
                 Some(note)
             }
             MetricsEvent::Notice(text) => Some(text),
+            MetricsEvent::Probe(probe) => {
+                let all = self.probes.get_or_insert_default();
+                if all.inter_token.len() < MAX_PROBED {
+                    all.first_token.push(probe.first_token);
+                    all.inter_token.extend(&probe.inter_token);
+                }
+                None
+            }
             MetricsEvent::Report(report) => {
                 self.restarts += u32::from(report.change.has_restarted);
                 self.reports.push(*report);
@@ -164,6 +196,7 @@ impl ServingRecord {
             inter_token: None,
             end_to_end: None,
             restarts: self.restarts,
+            probes: self.probes.clone(),
         };
         let (mut running, mut time) = (0.0, Seconds::ZERO);
         for report in &self.reports {

@@ -259,7 +259,7 @@ impl TuneLoop<'_> {
                     .note(&format!("reading the metrics of {server}"));
             }
             MetricsEvent::Notice(text) => self.observer.note(&text),
-            MetricsEvent::Report(_) => {}
+            MetricsEvent::Report(_) | MetricsEvent::Probe(_) => {}
         }
     }
 
