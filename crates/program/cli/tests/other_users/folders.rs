@@ -68,8 +68,9 @@ fn a_shell_with_other_variables_finds_what_a_dead_guard_left_changed() {
     let runtime = machine.path(&VICTIM.to_string()).join("runtime");
     let script = format!(
         "mkdir -m 700 {0}; XDG_RUNTIME_DIR={0} {program} run --power-cap 200W -- \
-         sh -c 'kill -STOP $PPID; kill -9 $(cut -d\" \" -f4 /proc/$PPID/stat); kill -9 $PPID'; sleep 0.3; \
-         {program} doctor; echo doctor $?; TMPDIR={0} {program} restore; echo restore $?",
+         sh -c 'kill -STOP $PPID; kill -9 $(cut -d\" \" -f4 /proc/$PPID/stat); kill -9 $PPID'; \
+         for i in $(seq 50); do {program} doctor >found; grep -q left.changed.*restores found && break; sleep 0.1; done; \
+         cat found; TMPDIR={0} {program} restore; echo restore $?",
         runtime.display()
     );
     let mut victim = machine.as_user(VICTIM, "sh");
