@@ -31,7 +31,7 @@ pub struct MetricsChange {
 /// Turns the pages of a server into what happened between them.
 ///
 /// A balancer or a server with several workers may answer each time with the page of another process. Processes that say when
-/// they started are told apart by that, and each is compared with its own page before.
+/// they started are distinguished by that, and each is compared with its own page before.
 #[derive(Clone, Debug, Default)]
 pub struct MetricsTracker {
     /// The last page of each process, that of the last page at the end.
@@ -47,7 +47,7 @@ pub struct MetricsTracker {
 
 /// A counter that fell below this share of its last value has begun anew; one that fell by less is wrong.
 const RESTART_SHARE: f64 = 0.5;
-/// The largest number of processes that are told apart.
+/// The largest number of processes that are distinguished.
 const MAX_PROCESSES: usize = 64;
 /// How much clocks of two computers may differ, in seconds.
 const CLOCK_DIFFERENCE: f64 = 2.0;
@@ -340,7 +340,7 @@ mod tests {
                 sum += change.generated_tokens.unwrap();
             }
         }
-        // The first fall cannot be told from a restart.
+        // The first fall cannot be distinguished from a restart.
         assert_eq!((restarts, sum), (1, 1e5));
         assert!(tracker.has_several_processes());
     }

@@ -1,5 +1,5 @@
-//! `run` is killed at random moments, alone or together with its guard: the settings are restored within a second, or, if
-//! nobody is left to do it, `doctor` says so and `restore` does it; never is anything changed without a journal, and no
+//! `run` is killed at random moments, alone or together with its guard. The settings are restored within a second. If the
+//! guard is dead too, `doctor` names the changed GPU and `restore` restores it: nothing is changed without a journal. No
 //! process of the workload is left. `KILLS=1000` runs the full number of kills (scripts/torture).
 
 use std::time::{Duration, Instant};

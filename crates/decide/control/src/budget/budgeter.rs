@@ -40,7 +40,7 @@ pub struct Budgeter {
     /// The share of the budget that is kept unused.
     margin: f64,
     is_infeasible: bool,
-    /// When the user was last told whether the budget can be kept, in seconds.
+    /// When a message last said whether the budget can be kept, in seconds.
     feasibility_noted: f64,
     recent: BudgetStatistics,
     statistics: BudgetStatistics,

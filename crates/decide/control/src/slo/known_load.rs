@@ -15,7 +15,7 @@ const STAY: Seconds = Seconds::new(3.0);
 const BLOCK: Seconds = Seconds::new(60.0);
 const MAX_BLOCK: Seconds = Seconds::new(1800.0);
 /// A clock is lowered to one at which this share of what a bound allows would be used.
-const ROOM: f64 = 0.8;
+const LATENCY_MARGIN: f64 = 0.8;
 /// The most that a clock is lowered or raised at once, as a factor.
 const LARGEST_FALL: f64 = 0.8;
 const LARGEST_RISE: f64 = 1.25;
@@ -160,7 +160,7 @@ impl KnownLoad {
         let slower = shares[self.level] / shares[level];
         slos.iter().zip(&self.windows).all(|(slo, window)| {
             let bound = slo.bound / slower.get();
-            window.share_above(slo, bound) <= ROOM * allowed(slo)
+            window.share_above(slo, bound) <= LATENCY_MARGIN * allowed(slo)
         })
     }
 }

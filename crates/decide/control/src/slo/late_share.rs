@@ -158,7 +158,7 @@ fn share_without_prompts(change: &MetricsChange, steps: f64) -> f64 {
 /// The share of a bucket's observations above a value, given their mean: that of the distribution of which nothing else is
 /// known (of the largest entropy), an exponential one cut off at the ends of the bucket.
 fn share_above_in_bucket(mean: f64, low: f64, high: f64, bound: f64) -> f64 {
-    /// The steepest distribution that is told apart, as a rate over the width of the bucket.
+    /// The steepest distribution that is distinguished, as a rate over the width of the bucket.
     const STEEPEST: f64 = 60.0;
     let width = high - low;
     if width <= 0.0 {

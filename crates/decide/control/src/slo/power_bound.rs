@@ -8,7 +8,7 @@ const AVERAGING: Seconds = Seconds::new(1.0);
 const BLOCK: Seconds = Seconds::new(20.0);
 const MAX_BLOCK: Seconds = Seconds::new(600.0);
 /// The clock is raised only if the power is below this share of the bound.
-const ROOM: f64 = 0.95;
+const POWER_MARGIN: f64 = 0.95;
 /// How long power is above the bound at the lowest clock before the user is warned.
 const PATIENCE: Seconds = Seconds::new(3.0);
 
@@ -96,7 +96,7 @@ impl PowerBound {
         if !is_above {
             self.falls = 0;
         }
-        if mean < self.below * ROOM && current >= self.level && self.level < top {
+        if mean < self.below * POWER_MARGIN && current >= self.level && self.level < top {
             let is_blocked = self
                 .exceeded
                 .is_some_and(|(level, until)| self.level + 1 >= level && now < until);

@@ -18,12 +18,12 @@ const REFINED_WINDOWS: i32 = 8;
 const INDEPENDENT_SHARE: f64 = 0.5;
 /// The least number of values for a comparison.
 const MIN_SAMPLES: usize = 6;
-/// A long averaging time is told from a longer one only in a measurement, and in a comparison, of this many times its
+/// A long averaging time is distinguished from a longer one only in a measurement, and in a comparison, of this many times its
 /// length.
 const EDGE: f64 = 1.5;
 /// The largest probability of averaging times that are longer than a measurement can tell.
 pub(super) const MAX_DOUBT: f64 = 0.02;
-/// The shortest run in which the averaging time of a meter can be told at all, in longest averaging times.
+/// The shortest run in which the averaging time of a meter can be found at all, in longest averaging times.
 const SHORTEST: f64 = 0.25;
 /// The least correlation at which a fit rules out averaging times that are too long for a measurement.
 const MIN_CORRELATION: f64 = 0.97;
